@@ -1,0 +1,21 @@
+"""The graph IR: one class family for the pass API and the compiler."""
+
+from ge.graph.graph import CycleError, Graph
+from ge.graph.node import Node, NodeIn, NodeOut
+from ge.graph.tensor import Tensor
+from ge.graph.tensor_desc import Shape, TensorDesc
+from ge.graph.types import DataType, Format, Placement
+
+__all__ = [
+    "CycleError",
+    "DataType",
+    "Format",
+    "Graph",
+    "Node",
+    "NodeIn",
+    "NodeOut",
+    "Placement",
+    "Shape",
+    "Tensor",
+    "TensorDesc",
+]
