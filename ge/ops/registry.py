@@ -1,0 +1,247 @@
+"""Operator definitions: signature, inference and reference semantics, side by side.
+
+    @operator("LeakyRelu(x) [negative_slope:f=0]", infer=same_as("x"))
+    def leaky_relu(op, x):
+        return np.where(x >= 0, x, x * op.negative_slope)
+
+The decorated function is the operator's meaning in numpy. It gets the attributes (``op.negative_slope``, defaults
+filled in; ``op.get("_x_axis", 0)`` for our extra ones), then one argument per formal input: an array, ``None`` for an
+absent optional, a list for a dynamic one. It returns an array or a tuple of arrays in output order. Narrow floats
+arrive as float32 and results are rounded once to the inferred types, unless ``exact_types`` says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ge.errors import ReportedError
+from ge.graph.node import Node
+from ge.graph.tensor import Tensor
+from ge.graph.tensor_desc import Shape, TensorDesc
+from ge.graph.types import NARROW_FLOATS, DataType, data_type_of, numpy_dtype
+from ge.ops.signature import Arity, Signature, parse_signature
+
+Array = np.ndarray[Any, np.dtype[Any]]
+OutputSpec = tuple[Iterable[int], DataType]
+"""Shape (``-1`` unknown dim, ``[-2]`` unknown rank) and element type of one output."""
+InferFunction = Callable[["InferContext"], Sequence[OutputSpec]]
+ComputeFunction = Callable[..., Any]
+
+
+class OpDef:
+    """One operator: what it takes, what it promises, what it computes.
+
+    ``compute`` is ``None`` for operators without a numpy meaning (graph boundary, control flow).
+    ``is_stateful`` marks operators that must not be folded, merged or removed when unread (random numbers, for one).
+    ``value_infer`` may give a constant result from shapes alone (Shape, Size, Rank).
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        infer: InferFunction,
+        compute: ComputeFunction | None,
+        *,
+        exact_types: bool = False,
+        is_stateful: bool = False,
+        value_infer: Callable[[InferContext], Array | None] | None = None,
+    ) -> None:
+        self.signature = signature
+        self.infer = infer
+        self.compute = compute
+        self.exact_types = exact_types
+        self.is_stateful = is_stateful
+        self.value_infer = value_infer
+
+    @property
+    def type(self) -> str:
+        """The operator type."""
+        return self.signature.type
+
+    def attributes(self, attrs: dict[str, Any]) -> Attributes:
+        """Return the attributes of a node with defaults filled in."""
+        return Attributes(self, attrs)
+
+    def evaluate(
+        self, attrs: dict[str, Any], inputs: Sequence[Array | None], output_types: Sequence[DataType]
+    ) -> list[Array]:
+        """Run the reference semantics on flat inputs and return one array per output, in ``output_types``."""
+        if self.compute is None:
+            raise ReportedError("E19999", reason=f"operator type {self.type} has no reference semantics")
+        widened = list(inputs) if self.exact_types else [_widen(x) for x in inputs]
+        arguments: list[Any] = []
+        slices = self.signature.input_slices(len(widened))
+        for port in self.signature.inputs:
+            found = widened[slices[port.name]]
+            arguments.append(found if port.arity is Arity.DYNAMIC else found[0] if found else None)
+        namespace = Attributes(self, attrs, len(output_types), tuple(output_types))
+        with np.errstate(all="ignore"):
+            result = self.compute(namespace, *arguments)
+            results = list(result) if isinstance(result, tuple | list) else [result]
+            return [_to_type(r, t) for r, t in zip(results, output_types, strict=False)]
+
+
+def _widen(array: Array | None) -> Array | None:
+    if array is None or array.dtype.kind in "biufcO" and array.dtype != np.float16:
+        return array
+    return array.astype(np.float32) if data_type_of(array.dtype) in NARROW_FLOATS else array
+
+
+def _to_type(array: Any, dtype: DataType) -> Array:
+    return np.asarray(array).astype(numpy_dtype(dtype), copy=False)
+
+
+class Attributes:
+    """Attribute values by name, defaults filled in. ``n_outputs`` and ``output_types`` describe the node at hand."""
+
+    def __init__(
+        self, definition: OpDef, attrs: dict[str, Any], n_outputs: int = 1, output_types: tuple[DataType, ...] = ()
+    ) -> None:
+        self._definition = definition
+        self._attrs = attrs
+        self.n_outputs = n_outputs
+        self.output_types = output_types
+
+    def __getattr__(self, name: str) -> Any:
+        found = self._attrs.get(name)
+        if found is not None:
+            return found
+        spec = self._definition.signature.attrs.get(name)
+        if spec is None:
+            raise AttributeError(f"operator {self._definition.type} has no attribute {name}")
+        return spec.default
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an attribute that is not part of the signature."""
+        return self._attrs.get(name, default)
+
+
+class InferContext:
+    """What an inference function may ask. Shapes are origin shapes.
+
+    ``value(name)`` is the constant behind an input, if it is known now. ``fail`` builds the error to raise.
+    """
+
+    def __init__(self, node: Node, definition: OpDef, value_of: Callable[[Node, int], Array | None]) -> None:
+        self.node = node
+        self.op = definition.attributes(node.attrs)
+        self._definition = definition
+        self._value_of = value_of
+        self._slices = definition.signature.input_slices(len(node.inputs))
+
+    def _slot(self, name: str) -> int:
+        return self._slices[name].start
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs that the node has."""
+        return len(self.node.output_descs)
+
+    def has(self, name: str) -> bool:
+        """True when the input is connected."""
+        return self.node.input(self._slot(name)) is not None
+
+    def desc(self, name: str) -> TensorDesc:
+        """Descriptor of an input. A missing required input is a reported error."""
+        source = self.node.input(self._slot(name))
+        if source is None:
+            raise self.fail(f"input {name} is not connected")
+        return source.desc
+
+    def shape(self, name: str) -> Shape:
+        """Origin shape of an input."""
+        return self.desc(name).origin_shape
+
+    def dtype(self, name: str) -> DataType:
+        """Element type of an input."""
+        return self.desc(name).data_type
+
+    def descs(self, name: str) -> list[TensorDesc]:
+        """Descriptors of a dynamic input (absent slots skipped)."""
+        return [source.desc for source in self.node.inputs[self._slices[name]] if source is not None]
+
+    def value(self, name: str) -> Array | None:
+        """Constant value of an input; ``None`` when absent or not known at compile time."""
+        slot = self._slot(name)
+        return None if self.node.input(slot) is None else self._value_of(self.node, slot)
+
+    def ints(self, name: str) -> list[int] | None:
+        """Constant integer vector behind an input, flattened; ``None`` when not known."""
+        value = self.value(name)
+        return None if value is None else [int(v) for v in np.ravel(value)]
+
+    def fail(self, reason: str, *, value: object = "") -> ReportedError:
+        """Return the error for arguments that do not fit: ``raise ctx.fail("...")``."""
+        return ReportedError("E14001", opname=self.node.name, optype=self.node.type, value=value, reason=reason)
+
+
+_REGISTRY: dict[str, OpDef] = {}
+
+
+def register(definition: OpDef) -> OpDef:
+    """Add a definition. A second one of the same type is a programming error."""
+    if definition.type in _REGISTRY:
+        raise ValueError(f"operator {definition.type} is defined twice")
+    _REGISTRY[definition.type] = definition
+    return definition
+
+
+def operator(signature: str, *, infer: InferFunction, **flags: Any) -> Callable[[ComputeFunction], ComputeFunction]:
+    """Define an operator by decorating its numpy meaning; see the module docstring. Flags are those of OpDef."""
+
+    def decorate(compute: ComputeFunction) -> ComputeFunction:
+        register(OpDef(parse_signature(signature), infer, compute, **flags))
+        return compute
+
+    return decorate
+
+
+def lookup(type: str) -> OpDef | None:
+    """Return the definition of an operator type, or ``None``."""
+    return _REGISTRY.get(type)
+
+
+def definition(node: Node) -> OpDef:
+    """Return the definition of a node's type. Raises E10501 for an unregistered type."""
+    found = _REGISTRY.get(node.type)
+    if found is None:
+        raise ReportedError("E10501", opname=node.name, optype=node.type)
+    return found
+
+
+def registered_types() -> list[str]:
+    """Return all operator types, sorted."""
+    return sorted(_REGISTRY)
+
+
+def const_value(node: Node, slot: int) -> Array | None:
+    """Return the array behind an input slot if its producer is a Const (the default ``value_of``)."""
+    source = node.input(slot)
+    if source is None or source.node.type != "Const":
+        return None
+    value = source.node.attrs.get("value")
+    return value.array if isinstance(value, Tensor) else None
+
+
+def infer_node(node: Node, value_of: Callable[[Node, int], Array | None] = const_value) -> bool:
+    """Infer and set the output descriptors of ``node``; return whether any changed.
+
+    Sets shape = origin shape: to be used before formats are refined.
+    """
+    found = definition(node)
+    context = InferContext(node, found, value_of)
+    results = found.infer(context)
+    changed = False
+    for desc, (dims, dtype) in zip(node.output_descs, results, strict=False):
+        shape = Shape(dims)
+        if desc.origin_shape != shape or desc.shape != shape or desc.data_type != dtype:
+            desc.shape = desc.origin_shape = shape
+            desc.data_type = dtype
+            changed = True
+    for index in range(len(node.output_descs)):
+        for reader in node.consumers(index):
+            reader.node.input_descs[reader.index] = node.output_descs[index].copy()
+    return changed

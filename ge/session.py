@@ -1,0 +1,40 @@
+"""One compile: options, environment, messages and counters that must not leak into the next one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ge.options import CompileOptions, Environment
+
+logger = logging.getLogger("atc")
+
+
+@dataclass
+class CompileSession:
+    """State of one compile. ``emit`` shows a line to the user at once (the command line prints it)."""
+
+    options: CompileOptions
+    environment: Environment
+    emit: Callable[[str], None] = lambda line: None
+    warnings: list[str] = field(default_factory=list)
+    _counters: dict[str, int] = field(default_factory=dict)
+
+    def warn(self, text: str) -> None:
+        """Record a warning and show it as one ``WARNING`` line (each text once)."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+            self.emit(f"WARNING: {text}")
+
+    def info(self, text: str) -> None:
+        """Log at info level."""
+        logger.info(text)
+
+    def count(self, name: str) -> int:
+        """Return 0, 1, 2, ... per counter name."""
+        value = self._counters.get(name, 0)
+        self._counters[name] = value + 1
+        return value

@@ -1,0 +1,66 @@
+"""What a legal graph is."""
+
+from __future__ import annotations
+
+from ge.errors import ReportedError
+from ge.graph import CycleError, Graph, Node
+from ge.ops import lookup
+from ge.ops.signature import Arity
+
+
+def verify(graph: Graph) -> None:
+    """Check structure, names, ports and descriptors of ``graph`` and its bodies.
+
+    Raises E19999 that names the graph, the node and what is wrong: an illegal graph is a fault of a pass.
+    """
+    for part in graph.all_graphs():
+        _verify_one(part, graph)
+
+
+def _verify_one(graph: Graph, root: Graph) -> None:
+    def fault(node: Node, reason: str) -> ReportedError:
+        return ReportedError("E19999", reason=f"graph {graph.name}, node {node.name} ({node.type}): {reason}")
+
+    for node in graph:
+        definition = lookup(node.type)
+        if definition is None:
+            raise fault(node, "the operator type is not registered")
+        _verify_ports(node, fault)
+        for name in (n for _, n in node.subgraphs):
+            if name not in root.subgraphs:
+                raise fault(node, f"subgraph {name} does not exist")
+    for out in graph.outputs:
+        if out.node.is_removed or graph.find(out.node.name) is not out.node:
+            raise ReportedError("E19999", reason=f"graph {graph.name}: output {out} is not in the graph")
+    try:
+        graph.topological_order()
+    except CycleError as cycle:
+        raise fault(cycle.nodes[0], str(cycle)) from cycle
+
+
+def _verify_ports(node: Node, fault: object) -> None:
+    assert callable(fault)
+    definition = lookup(node.type)
+    assert definition is not None
+    signature = definition.signature
+    count, most = len(node.inputs), signature.max_inputs
+    if count < signature.min_inputs or (most is not None and count > most):
+        raise fault(node, f"has {count} inputs, the signature takes {signature.min_inputs}..{most}")
+    slices = signature.input_slices(count)
+    for port in signature.inputs:
+        if port.arity is Arity.REQUIRED and any(s is None for s in node.inputs[slices[port.name]]):
+            raise fault(node, f"required input {port.name} is not connected")
+    if len(node.input_descs) != count:
+        raise fault(node, f"has {count} inputs but {len(node.input_descs)} input descriptors")
+    for slot, source in enumerate(node.inputs):
+        desc = node.input_descs[slot]
+        if source is None:
+            continue
+        if source.node.graph is not node.graph:
+            raise fault(node, f"input {slot} comes from another graph")
+        if desc is None or (desc.shape, desc.format, desc.data_type) != (
+            source.desc.shape,
+            source.desc.format,
+            source.desc.data_type,
+        ):
+            raise fault(node, f"input {slot} is {desc!r}, its producer {source} makes {source.desc!r}")

@@ -1,0 +1,59 @@
+"""Runs passes over a graph: verifies, times and shows around them; passes know nothing of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from ge.errors import ReportedError
+from ge.graph import Graph
+from ge.session import CompileSession
+from ge.verify import verify
+
+
+class Pass(Protocol):
+    """A graph transformation: a small class in its own file. ``name`` is its verb-object name in kebab case.
+
+    ``run`` changes the graph in place (bodies of control flow included) and tells whether it changed anything.
+    """
+
+    name: ClassVar[str]
+
+    def run(self, graph: Graph, session: CompileSession) -> bool: ...
+
+
+@dataclass
+class PassRecord:
+    """What one run of a pass did."""
+
+    name: str
+    seconds: float
+    changed: bool
+
+
+@dataclass
+class Driver:
+    """Runs a list of passes in order. ``after_pass`` sees the graph after each one; ``is_verifying`` checks it."""
+
+    session: CompileSession
+    is_verifying: bool = False
+    after_pass: Callable[[str, Graph], None] | None = None
+    records: list[PassRecord] = field(default_factory=list)
+
+    def run(self, graph: Graph, passes: Iterable[Pass]) -> None:
+        """Run all passes. A fault inside a pass is reported as E19999 with the pass's name."""
+        for step in passes:
+            start = time.perf_counter()
+            try:
+                changed = step.run(graph, self.session)
+                if self.is_verifying:
+                    verify(graph)
+            except ReportedError:
+                raise
+            except Exception as fault:
+                raise ReportedError("E19999", reason=f"pass {step.name}: {type(fault).__name__}: {fault}") from fault
+            self.records.append(PassRecord(step.name, time.perf_counter() - start, changed))
+            if self.after_pass is not None:
+                self.after_pass(step.name, graph)
