@@ -262,7 +262,9 @@ def _successors(node: Node) -> dict[Node, None]:
 
 def _find_cycle(stuck: list[Node]) -> list[Node]:
     members = set(stuck)
-    node, path, seen = stuck[0], [], {}
+    node = stuck[0]
+    path: list[Node] = []
+    seen: dict[Node, int] = {}
     while node not in seen:
         seen[node] = len(path)
         path.append(node)

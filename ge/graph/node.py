@@ -18,7 +18,7 @@ class NodeOut(NamedTuple):
     """One output of a node: the source end of a data edge."""
 
     node: Node
-    index: int
+    index: int  # type: ignore[assignment]  # CANN's name; hides tuple.index, which nobody needs here
 
     @property
     def desc(self) -> TensorDesc:
@@ -33,7 +33,7 @@ class NodeIn(NamedTuple):
     """One input port of a node: the target end of a data edge."""
 
     node: Node
-    index: int
+    index: int  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"{self.node.name}<-{self.index}"

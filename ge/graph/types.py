@@ -239,7 +239,8 @@ def numpy_dtype(dtype: DataType) -> np.dtype[Any]:
 
     Raises ``KeyError`` for types without a numpy or ml_dtypes counterpart.
     """
-    return _NUMPY[dtype]
+    found: np.dtype[Any] = _NUMPY[dtype]
+    return found
 
 
 def has_numpy_dtype(dtype: DataType) -> bool:

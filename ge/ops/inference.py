@@ -33,9 +33,7 @@ def broadcast_shapes(ctx: InferContext, shapes: Sequence[Shape]) -> Shape:
             have = result[axis]
             if dim == have or dim == 1:
                 continue
-            if have == 1:
-                result[axis] = dim
-            elif have == -1:
+            if have in (1, -1):
                 result[axis] = dim
             elif dim != -1:
                 raise ctx.fail(f"shapes {' and '.join(map(str, shapes))} cannot be broadcast")

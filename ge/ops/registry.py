@@ -85,7 +85,7 @@ class OpDef:
 
 
 def _widen(array: Array | None) -> Array | None:
-    if array is None or array.dtype.kind in "biufcO" and array.dtype != np.float16:
+    if array is None or (array.dtype.kind in "biufcO" and array.dtype != np.float16):
         return array
     return array.astype(np.float32) if data_type_of(array.dtype) in NARROW_FLOATS else array
 
@@ -133,7 +133,8 @@ class InferContext:
         self._slices = definition.signature.input_slices(len(node.inputs))
 
     def _slot(self, name: str) -> int:
-        return self._slices[name].start
+        start: int = self._slices[name].start
+        return start
 
     @property
     def n_outputs(self) -> int:
