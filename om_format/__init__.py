@@ -1,0 +1,1 @@
+"""Offline models: the ``.om`` container, written and read."""
