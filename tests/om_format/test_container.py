@@ -328,4 +328,4 @@ class TestHostileInput:
             ModelIO.unpack(data, "net.om")
         except ReportedError as error:
             if error.code != "E10041":
-            raise
+                raise
