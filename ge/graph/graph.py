@@ -25,8 +25,7 @@ class CycleError(ValueError):
 class Graph:
     """A data flow graph. A root graph owns all its subgraphs, flat, by name.
 
-    ``outputs`` are the graph's results in order (what NetOutput reads once it exists); ``output_names`` their names in
-    the user's model.
+    ``output_names`` are the names of the results in the user's model.
     """
 
     def __init__(self, name: str = "graph", parent: Graph | None = None) -> None:
@@ -34,7 +33,8 @@ class Graph:
         self.parent = parent
         self.attrs: dict[str, AttrValue] = {}
         self.subgraphs: dict[str, Graph] = {}
-        self.outputs: list[NodeOut] = []
+        self._outputs: list[NodeOut] = []
+        self._net_output: Node | None = None
         self.output_names: list[str] = []
         self._nodes: dict[str, Node] = {}
         self._name_counters: dict[str, int] = {}
@@ -76,7 +76,20 @@ class Graph:
 
     def net_output(self) -> Node | None:
         """Return the NetOutput node, if the graph has one."""
-        return next(iter(self.nodes_of_type("NetOutput")), None)
+        return self._net_output
+
+    @property
+    def outputs(self) -> list[NodeOut]:
+        """The graph's results in order: what NetOutput reads once it exists, before that what was assigned."""
+        if self._net_output is None:
+            return list(self._outputs)
+        return [source for source in self._net_output.inputs if source is not None]
+
+    @outputs.setter
+    def outputs(self, outputs: Sequence[NodeOut]) -> None:
+        if self._net_output is not None:
+            raise ValueError(f"graph {self.name} has a NetOutput: change its inputs instead")
+        self._outputs = list(outputs)
 
     def unique_name(self, stem: str) -> str:
         """Return ``stem`` if it is free, else ``stem_1``, ``stem_2``, ... (deterministic per graph)."""
@@ -108,6 +121,8 @@ class Graph:
         if attrs:
             node.attrs.update(attrs)
         self._nodes[name] = node
+        if type == "NetOutput":
+            self._net_output = node
         for slot, source in enumerate(inputs):
             if source is not None:
                 self.set_input(node, slot, source)
@@ -200,7 +215,7 @@ class Graph:
         """Let every reader of ``old`` (graph outputs included) read ``new`` instead."""
         for reader in old.node.consumers(old.index):
             self.set_input(reader.node, reader.index, new)
-        self.outputs = [new if out == old else out for out in self.outputs]
+        self._outputs = [new if out == old else out for out in self._outputs]
 
     def remove_node(self, node: Node) -> None:
         """Remove a node that nobody reads. Control edges are passed on from its predecessors to its successors."""
@@ -218,6 +233,8 @@ class Graph:
                 self.add_control(b, a)
         del self._nodes[node.name]
         node._graph = None
+        if node is self._net_output:
+            self._net_output = None
 
     def reorder(self, order: Sequence[Node]) -> None:
         """Make ``order`` (all nodes, each once) the iteration order."""

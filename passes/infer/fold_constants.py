@@ -1,0 +1,114 @@
+"""Pass fold-constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ge.graph import Graph, Node, Tensor
+from ge.graph.types import byte_size, has_numpy_dtype
+from ge.ops import lookup
+from ge.session import CompileSession
+from passes.infer.constant_values import ConstantValues
+
+LOAD_TIME_CONST = "_load_time_const"
+"""Attribute of a node that the simulator evaluates once at load: its outputs are constants that no file holds."""
+
+
+@dataclass
+class FoldConstants:
+    """Before: operators on constants. After: Const nodes, or load-time constants where folding would bloat the file.
+
+    1. A result that grows the file by at most ``small`` bytes over the constants it replaces becomes a Const.
+    2. So does any other, while the sum of such growth stays within ``limit`` bytes for the whole model.
+    3. The rest is marked ``_load_time_const``: evaluated once at load, constant for every later pass.
+    """
+
+    name: ClassVar[str] = "fold-constants"
+    limit: int = 256 << 10
+    small: int = 1 << 10
+
+    def run(self, graph: Graph, session: CompileSession) -> bool:
+        """Fold all graphs of the model."""
+        budget = _Budget(self.limit, self.small)
+        results = [_fold(part, budget) for part in graph.all_graphs()]
+        return any(results)
+
+
+@dataclass
+class _Budget:
+    limit: int
+    small: int
+
+    def allows(self, growth: int) -> bool:
+        if growth <= self.small:
+            return True
+        if growth > self.limit:
+            return False
+        self.limit -= growth
+        return True
+
+
+def _fold(graph: Graph, budget: _Budget) -> bool:
+    values = ConstantValues()
+    changed = False
+    for node in graph.topological_order():
+        if node.type in ("Const", "Data", "NetOutput") or node.n_consumers() == 0:
+            continue
+        if not (values.is_constant(node) or _is_known_from_shapes(values, node)):
+            continue
+        if not _is_storable(node):
+            continue
+        if budget.allows(_growth(node)) and _replace(graph, node, values):
+            changed = True
+        elif values.is_constant(node) and LOAD_TIME_CONST not in node.attrs:
+            node.attrs[LOAD_TIME_CONST] = True
+            changed = True
+    return changed
+
+
+def _is_known_from_shapes(values: ConstantValues, node: Node) -> bool:
+    found = lookup(node.type)
+    return found is not None and found.value_infer is not None and values.of(node.output(0)) is not None
+
+
+def _is_storable(node: Node) -> bool:
+    return all(not d.origin_shape.is_unknown_shape() and has_numpy_dtype(d.data_type) for d in node.output_descs)
+
+
+def _growth(node: Node) -> int:
+    made = sum(byte_size(d.data_type, d.origin_shape.elements) for d in node.output_descs)
+    freed = 0
+    for source in node.inputs:
+        if source is not None and source.node.type == "Const" and source.node.n_consumers() == 1:
+            value = source.node.attrs["value"]
+            freed += value.nbytes
+    return made - freed
+
+
+def _replace(graph: Graph, node: Node, values: ConstantValues) -> bool:
+    results = [values.of(out) for out in node.outputs()]
+    if any(r is None for r in results):
+        return False
+    for index, result in enumerate(results):
+        out = node.output(index)
+        if not node.consumers(index):
+            continue
+        assert result is not None
+        tensor = Tensor.of(result)
+        tensor.desc.format = out.desc.format
+        tensor.desc.origin_format = out.desc.origin_format
+        stem = node.name if len(results) == 1 else f"{node.name}_{index}"
+        folded = graph.add_const(graph.unique_name(f"{stem}_folded"), tensor)
+        folded.node.attrs["_datadump_original_op_names"] = []
+        graph.replace_uses(out, folded)
+    _remove_unread(graph, node)
+    return True
+
+
+def _remove_unread(graph: Graph, node: Node) -> None:
+    sources = [s.node for s in node.inputs if s is not None]
+    graph.remove_node(node)
+    for source in dict.fromkeys(sources):
+        if source.type == "Const" and source.n_consumers() == 0 and not source.is_removed:
+            graph.remove_node(source)

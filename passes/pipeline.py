@@ -1,0 +1,46 @@
+"""The compile pipeline: which passes run, in which order. Read it from top to bottom."""
+
+from __future__ import annotations
+
+from passes.build.memory_plan import PlanMemory
+from passes.build.task_list import BuildTasks
+from passes.build.topological_order import SortTopologically
+from passes.driver import Pass
+from passes.infer.fold_constants import FoldConstants
+from passes.infer.infer_shapes import InferShapes
+from passes.prepare.add_net_output import AddNetOutput
+from passes.prepare.remove_dead_nodes import RemoveDeadNodes
+from passes.prepare.remove_identity import RemoveIdentity
+from passes.prepare.set_output_type import SetOutputType
+
+
+def prepare() -> list[Pass]:
+    """A parsed graph becomes a graph with one NetOutput and nothing that no result needs."""
+    return [AddNetOutput(), RemoveDeadNodes()]
+
+
+def infer() -> list[Pass]:
+    """Shapes and types everywhere; constants folded."""
+    return [
+        InferShapes(),
+        # before folding: an Identity between constants must not become a copy of one
+        RemoveIdentity(),
+        FoldConstants(),
+        SetOutputType(),
+        RemoveDeadNodes(),
+    ]
+
+
+def build() -> list[Pass]:
+    """Execution order, places in memory, tasks."""
+    return [SortTopologically(), BuildTasks(), PlanMemory()]
+
+
+def compile_passes() -> list[Pass]:
+    """Return the whole pipeline."""
+    return [*prepare(), *infer(), *build()]
+
+
+def named_passes() -> dict[str, type]:
+    """Return all passes by name, for the developer tool."""
+    return {type(step).name: type(step) for step in compile_passes()}

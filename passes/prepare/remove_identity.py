@@ -1,0 +1,53 @@
+"""Pass remove-identity."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ge.graph import Graph, Node
+from ge.session import CompileSession
+
+PASS_THROUGH = frozenset({"Identity", "IdentityN", "Dropout"})
+"""Operator types whose output i is their input i at inference."""
+
+
+class RemoveIdentity:
+    """Before: ``y = Identity(x)``. After: readers of y read x.
+
+    1. Identity, IdentityN, and Dropout (which does nothing at inference) go.
+    2. A Cast to the type that its input has already goes.
+
+    Control edges are handed on to the neighbours.
+    """
+
+    name: ClassVar[str] = "remove-identity"
+
+    def run(self, graph: Graph, session: CompileSession) -> bool:
+        """Remove them in all graphs of the model."""
+        changed = False
+        for part in graph.all_graphs():
+            for node in part:
+                if node.type in PASS_THROUGH or _is_idle_cast(node):
+                    changed |= _bypass(part, node)
+        return changed
+
+
+def _is_idle_cast(node: Node) -> bool:
+    source = node.input(0)
+    return (
+        node.type == "Cast"
+        and source is not None
+        and not source.desc.origin_shape.is_unknown_rank()
+        and source.desc.data_type == node.output_descs[0].data_type
+    )
+
+
+def _bypass(graph: Graph, node: Node) -> bool:
+    sources = node.inputs[: len(node.output_descs)]
+    if any(source is None for source in sources):
+        return False
+    for out, source in zip(node.outputs(), sources, strict=True):
+        assert source is not None
+        graph.replace_uses(out, source)
+    graph.remove_node(node)
+    return True
