@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ge.graph.tensor_desc import Shape
+from ge.graph.tensor_desc import Shape, TensorDesc
 from ge.graph.types import DataType
 from ge.ops.registry import InferContext, InferFunction, OutputSpec
 
@@ -61,3 +61,50 @@ def normalize_axis(ctx: InferContext, axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise ctx.fail(f"axis {axis} is out of range for rank {rank}")
     return axis % rank
+
+
+def common_type(ctx: InferContext, descs: Sequence[TensorDesc]) -> DataType:
+    """Return the element type that all of ``descs`` have. Raises the node's E14001 when they differ or are none."""
+    if not descs:
+        raise ctx.fail("no input is connected")
+    types = list(dict.fromkeys(desc.data_type for desc in descs))
+    if len(types) > 1:
+        raise ctx.fail(f"element types differ: {', '.join(t.name for t in types)}")
+    return types[0]
+
+
+def unify(ctx: InferContext, shapes: Sequence[Shape], ignore_axis: int | None = None) -> Shape:
+    """Return the one shape that all of ``shapes`` describe, unknown dims filled from the others.
+
+    ``ignore_axis`` (0..rank-1) may differ; it becomes -1. Raises the node's E14001 when another dim differs.
+    """
+    ranked = [shape for shape in shapes if not shape.is_unknown_rank()]
+    if not ranked:
+        return Shape([-2])
+    result = list(ranked[0])
+    for shape in ranked[1:]:
+        fits = len(shape) == len(result)
+        for axis, dim in enumerate(shape if fits else ()):
+            if axis == ignore_axis or dim == -1:
+                continue
+            fits = fits and result[axis] in (-1, dim)
+            result[axis] = dim
+        if not fits:
+            raise ctx.fail(f"shapes {' and '.join(map(str, ranked))} do not fit")
+    if ignore_axis is not None:
+        result[ignore_axis] = -1
+    return Shape(result)
+
+
+def vector_length(ctx: InferContext, name: str) -> int:
+    """Return the element count of a shape-like input (a vector, or a scalar taken as one); -1 when not known."""
+    shape = ctx.shape(name)
+    return -1 if shape.is_unknown_rank() else shape.elements
+
+
+def distinct_axes(ctx: InferContext, axes: Sequence[int], rank: int) -> list[int]:
+    """Return ``axes`` in 0..rank-1, order kept. Raises the node's E14001 when one is out of range or given twice."""
+    found = [normalize_axis(ctx, axis, rank) for axis in axes]
+    if len(set(found)) != len(found):
+        raise ctx.fail(f"axes {list(axes)} name an axis twice")
+    return found

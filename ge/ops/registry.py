@@ -21,7 +21,7 @@ from ge.errors import ReportedError
 from ge.graph.node import Node
 from ge.graph.tensor import Tensor
 from ge.graph.tensor_desc import Shape, TensorDesc
-from ge.graph.types import NARROW_FLOATS, DataType, data_type_of, numpy_dtype
+from ge.graph.types import NARROW_FLOATS, DataType, numpy_dtype
 from ge.ops.signature import Arity, Signature, parse_signature
 
 Array = np.ndarray[Any, np.dtype[Any]]
