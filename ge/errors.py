@@ -203,7 +203,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "Write -1 where the gears vary, and drop the ranges.",
     ),
     "E10041": CatalogueEntry(
-        "The model of parameter [{parameter}] cannot be loaded. Reason: {reason}",
+        "The model [{parameter}] cannot be loaded. Reason: {reason}",
         "Check that the file is complete and of the kind that the options say.",
     ),
     "E10045": CatalogueEntry(
@@ -678,6 +678,27 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "R1050": CatalogueEntry(
         "The model stopped at node [{node}]. Reason: {reason}",
         "Check the values of the inputs; --debug shows the node's inputs.",
+    ),
+    # om-run: sessions
+    "R1051": CatalogueEntry(
+        "Node [{node}] of type [{optype}] cannot be run here. Reason: {reason}",
+        "Compile the model again with this version, or leave the operator out with --out_nodes.",
+    ),
+    "R1060": CatalogueEntry(
+        "The session of model [{model}] cannot run. Reason: {reason}",
+        "Use one InferSession per thread, and none after free_resource().",
+    ),
+    "R1061": CatalogueEntry(
+        "The model was not compiled for the infer mode [{mode}]; it offers: {support}.",
+        "Use one of the offered modes, or compile the model for this one.",
+    ),
+    "R1062": CatalogueEntry(
+        "The model needs {needed} bytes for its {purpose}, but this machine has {available} bytes of memory.",
+        "Compile the model for a smaller batch or image size, or run it on a larger machine.",
+    ),
+    "R1063": CatalogueEntry(
+        "The list in_out_list is invalid. Reason: {reason}",
+        "Give one entry per input: the index of the output to feed back, or -1 to keep the input.",
     ),
     "R1999": CatalogueEntry(
         "Internal Error!\n        {reason}",
