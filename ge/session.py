@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ge.plan import Plan
+
 if TYPE_CHECKING:
     from ge.options import CompileOptions, Environment
 
@@ -15,12 +17,16 @@ logger = logging.getLogger("atc")
 
 @dataclass
 class CompileSession:
-    """State of one compile. ``emit`` shows a line to the user at once (the command line prints it)."""
+    """State of one compile. ``emit`` shows a line to the user at once (the command line prints it).
+
+    ``plan`` is what the build passes made of the graph; empty before them.
+    """
 
     options: CompileOptions
     environment: Environment
     emit: Callable[[str], None] = lambda line: None
     warnings: list[str] = field(default_factory=list)
+    plan: Plan = field(default_factory=Plan)
     _counters: dict[str, int] = field(default_factory=dict)
 
     def warn(self, text: str) -> None:
