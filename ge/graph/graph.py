@@ -157,9 +157,9 @@ class Graph:
     def remove_input(self, node: Node, slot: int) -> None:
         """Delete one input slot; later slots move down by one."""
         sources = node.inputs
+        descs = node.input_descs[slot + 1 :]
         for i in range(slot, len(sources)):
             self.set_input(node, i, None)
-        descs = node.input_descs[slot + 1 :]
         del node._inputs[-1], node.input_descs[-1]
         for i, source in enumerate(sources[slot + 1 :], start=slot):
             self.set_input(node, i, source)
