@@ -9,10 +9,8 @@ from ge.graph import Graph, Node, Tensor
 from ge.graph.types import byte_size, has_numpy_dtype
 from ge.ops import lookup
 from ge.session import CompileSession
+from ge.tensor_memory import LOAD_TIME_CONST
 from passes.infer.constant_values import ConstantValues
-
-LOAD_TIME_CONST = "_load_time_const"
-"""Attribute of a node that the simulator evaluates once at load: its outputs are constants that no file holds."""
 
 
 @dataclass

@@ -1,0 +1,35 @@
+"""From a model to an OfflineModel: parse, run the pipeline, put the result together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from om_format.offline_model import OfflineModel, assemble
+
+from ge.graph import Graph
+from ge.options import PRECISION_KEPT
+from ge.session import CompileSession
+from parsers.onnx import parse
+from passes.driver import Driver
+from passes.pipeline import compile_passes
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+def compile_source(source: str | Path | bytes | ModelProto, session: CompileSession) -> OfflineModel:
+    """Compile ``source`` (path, file content or message) with the options of ``session``.
+
+    Nothing is written. Raises :class:`ge.errors.ReportedError`.
+    """
+    if not session.options.precision_is_chosen:
+        session.warn(PRECISION_KEPT)
+    graph = parse(source, session)
+    return compile_graph(graph, session)
+
+
+def compile_graph(graph: Graph, session: CompileSession) -> OfflineModel:
+    """Run the pipeline on a parsed graph (it is consumed) and return the model to be saved or run."""
+    Driver(session).run(graph, compile_passes())
+    return assemble(graph, session)

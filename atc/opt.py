@@ -1,0 +1,117 @@
+"""``ge-opt``: run any part of the pipeline on a model or on graph text, and look at the graph between passes."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+
+import click
+
+from ge.errors import ReportedError
+from ge.graph import Graph
+from ge.option_grammar import parse_input_shape
+from ge.options import CompileOptions, Environment
+from ge.session import CompileSession
+from ge.text import GraphTextError, SideTensors, parse_graph, print_graph
+from ge.verify import verify
+from parsers.onnx import parse
+from passes.driver import Driver
+from passes.pipeline import compile_passes, named_passes
+from passes.selection import select_passes
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("source", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--passes", "selection", help="Passes to run, name or name{option=value}, separated by commas.")
+@click.option("--all", "run_all", is_flag=True, help="Run the whole pipeline.")
+@click.option("--input-shape", default="", help="Shapes of the inputs of an ONNX model, as for atc.")
+@click.option("--print-after", is_flag=True, help="Print the graph after each pass that changed it.")
+@click.option("--time-passes", is_flag=True, help="Print a table of times to stderr.")
+@click.option("--verify-each", is_flag=True, help="Check the graph after each pass.")
+@click.option("--explain", metavar="PASS", help="Show what a pass does and stop.")
+@click.option("--list", "list_passes", is_flag=True, help="List the passes in pipeline order and stop.")
+def command(
+    source: Path | None,
+    selection: str | None,
+    run_all: bool,
+    input_shape: str,
+    print_after: bool,
+    time_passes: bool,
+    verify_each: bool,
+    explain: str | None,
+    list_passes: bool,
+) -> None:
+    """Run passes on SOURCE (an .onnx model, or graph text) and print the resulting graph text."""
+    if list_passes:
+        for step in compile_passes():
+            click.echo(step.name)
+        return
+    if explain is not None:
+        click.echo(_explanation(explain))
+        return
+    if source is None:
+        raise click.UsageError("name a model or a graph text file")
+    session = _session(input_shape)
+    side: SideTensors = {}
+    graph = _load(source, session)
+
+    def show(name: str, current: Graph) -> None:
+        if print_after and driver.records[-1].changed:
+            click.echo(f"# after {name}")
+            click.echo(print_graph(current, side))
+
+    driver = Driver(session, is_verifying=verify_each, after_pass=show)
+    driver.run(graph, compile_passes() if run_all else select_passes(selection or ""))
+    if not print_after:
+        click.echo(print_graph(graph, side))
+    if time_passes:
+        for record in driver.records:
+            mark = "changed" if record.changed else ""
+            click.echo(f"{record.seconds * 1e3:9.2f} ms  {record.name:24} {mark}".rstrip(), err=True)
+
+
+def _session(input_shape: str) -> CompileSession:
+    options = CompileOptions(input_shape=parse_input_shape(input_shape))
+    return CompileSession(options, Environment.read(), emit=lambda line: click.echo(line, err=True))
+
+
+def _load(source: Path, session: CompileSession) -> Graph:
+    content = source.read_bytes()
+    if content.lstrip()[:6] in (b"graph ", b"graph\t") or content.lstrip()[:1] == b"#":
+        try:
+            graph = parse_graph(content.decode())
+        except (GraphTextError, UnicodeDecodeError) as fault:
+            raise ReportedError("E13005", file=source, reason=str(fault)) from fault
+        verify(graph)
+        return graph
+    return parse(source, session)
+
+
+def _explanation(name: str) -> str:
+    found = named_passes().get(name)
+    if found is None:
+        raise ReportedError(
+            "E10001", value=name, parameter="--explain", reason=f"the passes are {', '.join(named_passes())}"
+        )
+    return inspect.cleandoc(found.__doc__ or "")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run ``ge-opt`` and return its exit status: 0, 1 for a reported error, 2 for wrong usage."""
+    try:
+        command.main(args=argv, prog_name="ge-opt", standalone_mode=False)
+    except ReportedError as error:
+        click.echo("\n".join(error.lines()), err=True)
+        return 1
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return 1
+    return 0
+
+
+def entry() -> None:
+    """Console entry point."""
+    sys.exit(main())
