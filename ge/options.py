@@ -1,0 +1,155 @@
+"""The options of one run, checked and typed, and the environment it runs in.
+
+:data:`OPTIONS` (``ge/option_table.py``) is the table of everything that ``atc`` knows; ``ge/option_grammar.py`` reads
+the values that have a grammar of their own; :class:`CompileOptions` is the result. :class:`Environment` is the only
+reader of environment variables.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from ge.errors import ReportedError
+from ge.graph.types import Format
+from ge.option_grammar import (
+    Dim,
+    DimRange,
+    OutNode,
+    OutputType,
+    parse_input_shape,
+    parse_out_nodes,
+    parse_output_type,
+)
+from ge.option_table import OPTIONS, Option
+
+__all__ = [
+    "INPUT_FORMATS",
+    "KEEPS_PRECISION",
+    "OPTIONS",
+    "PRECISION_KEPT",
+    "CompileOptions",
+    "Dim",
+    "DimRange",
+    "Environment",
+    "Framework",
+    "Mode",
+    "Option",
+    "OutNode",
+    "OutputType",
+    "parse_input_shape",
+    "parse_out_nodes",
+    "parse_output_type",
+]
+
+
+class Mode(IntEnum):
+    """What one run of ``atc`` does (``--mode``)."""
+
+    COMPILE = 0
+    TO_JSON = 1
+    PRE_CHECK = 3
+    TEXT_TO_JSON = 5
+    DISPLAY = 6
+    COMPILE_OM2 = 7
+    COMPILE_EXEOM = 30
+
+
+class Framework(IntEnum):
+    """The kind of the model file (``--framework``)."""
+
+    CAFFE = 0
+    MINDSPORE = 1
+    TENSORFLOW = 3
+    ONNX = 5
+
+
+# Legal input formats per kind of model; the first is the default.
+INPUT_FORMATS: dict[Framework, tuple[str, ...]] = {
+    Framework.CAFFE: ("NCHW", "ND"),
+    Framework.MINDSPORE: ("NCHW",),
+    Framework.TENSORFLOW: ("NHWC", "NCHW", "ND", "NCDHW", "NDHWC"),
+    Framework.ONNX: ("NCHW", "ND", "NCDHW"),
+}
+
+# Until precision lowering is built these are the only values of the precision options that can be granted.
+KEEPS_PRECISION = frozenset({"origin", "must_keep_origin_dtype"})
+PRECISION_KEPT = (
+    "neither --precision_mode_v2 nor --precision_mode is given: the model's own precision is kept, because ATC's "
+    "default fp16 is not implemented yet; --precision_mode_v2=origin asks for this"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions:
+    """The options of one run, checked and typed. Texts that were not given are empty."""
+
+    mode: Mode = Mode.COMPILE
+    model: str = ""
+    framework: Framework = Framework.ONNX
+    output: str = ""
+    """Path of the result without its suffix."""
+    soc_version: str = ""
+    input_shape: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Static shapes per input name; ``()`` is a scalar."""
+    input_format: Format = Format.FORMAT_NCHW
+    out_nodes: tuple[OutNode, ...] = ()
+    output_type: OutputType = field(default_factory=OutputType)
+    precision_mode: str = ""
+    precision_mode_v2: str = ""
+    log: str = "null"
+    display_model_info: bool = False
+    check_report: str = "check_result.json"
+    om: str = ""
+    json: str = ""
+    recorded: Mapping[str, str] = field(default_factory=dict)
+    """Options without effect here (hardware, metadata) as they were given; the .om keeps them."""
+    command_line: str = "atc"
+    """What the .om keeps as its origin: options in table order, no paths, nothing that only concerns the screen."""
+
+    @property
+    def precision_is_chosen(self) -> bool:
+        """Whether one of the precision options was given."""
+        return bool(self.precision_mode or self.precision_mode_v2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """The environment variables that are heeded; unset ones are empty or None."""
+
+    work_path: str = ""
+    num_threads: int | None = None
+    opp_path: str = ""
+    python_pass_path: str = ""
+    dump_ge_graph: str = ""
+    dump_graph_level: str = ""
+    dump_graph_path: str = ""
+    dump_graph_format: str = ""
+    dump_path: str = ""
+    autofuse_flags: str = ""
+    log_to_stdout: bool = False
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str] | None = None) -> Environment:
+        """Read ``variables`` (by default those of the process); E13024 for a value that cannot be used."""
+        variables = os.environ if variables is None else variables
+        threads = variables.get("ATC_NUM_THREADS", "").strip()
+        if threads and not (threads.isascii() and threads.isdecimal() and len(threads) < 6 and int(threads) > 0):
+            raise ReportedError(
+                "E13024", env="ATC_NUM_THREADS", value=threads, situation="as a number of threads (1 to 99999)"
+            )
+        return cls(
+            work_path=variables.get("ASCEND_WORK_PATH", ""),
+            num_threads=int(threads) if threads else None,
+            opp_path=variables.get("ASCEND_OPP_PATH", ""),
+            python_pass_path=variables.get("ASCEND_GE_PY_PASS_PATH", ""),
+            dump_ge_graph=variables.get("DUMP_GE_GRAPH", ""),
+            dump_graph_level=variables.get("DUMP_GRAPH_LEVEL", ""),
+            dump_graph_path=variables.get("DUMP_GRAPH_PATH", ""),
+            dump_graph_format=variables.get("DUMP_GRAPH_FORMAT", ""),
+            dump_path=variables.get("ASCEND_DUMP_PATH", ""),
+            autofuse_flags=variables.get("AUTOFUSE_FLAGS", ""),
+            log_to_stdout=variables.get("ASCEND_SLOG_PRINT_TO_STDOUT", "") == "1",
+        )
