@@ -341,7 +341,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "E11010": CatalogueEntry(
         "Node [{opname}] of type [{optype}] cannot be mapped. Reason: {reason}",
-        "Change the attribute in the model.",
+        "Change the node in the model.",
     ),
     "E11012": CatalogueEntry(
         "Bottom [{bottom_blob}] (number {bottom_index}) of layer [{layer}] is produced by no layer.",
@@ -451,7 +451,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "Check the directory, its permissions and the free space, or choose another path.",
     ),
     "E13005": CatalogueEntry(
-        "The file [{file}] cannot be parsed as a model.",
+        "The file [{file}] cannot be parsed as a model. Reason: {reason}",
         "Check that the file is complete and that --framework names its kind.",
     ),
     "E13006": CatalogueEntry(
