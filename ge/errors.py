@@ -1,6 +1,6 @@
 """Reported errors: one code, one message, one remedy.
 
-Every fault that a user can cause is raised as a :class:`ReportedError`. The catalogue is a table of, per code, the message
+Every fault that a user can cause is raised as a :class:`ReportedError`. The catalogue is a table: per code the message
 template and the remedy; the command lines print both and nothing else. Codes ``E1xxxx``/``W1xxxx`` are CANN's and keep
 CANN's meaning; ``R1xxx`` are those of ``om-run``.
 """
