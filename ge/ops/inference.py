@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ge.graph.tensor_desc import Shape, TensorDesc
 from ge.graph.types import DataType
-from ge.ops.registry import InferContext, InferFunction, OutputSpec
+from ge.ops.registry import InferContext, InferFunction, Misfit, OutputSpec
 
 
 def same_as(name: str, dtype: DataType | None = None) -> InferFunction:
@@ -58,8 +58,13 @@ def broadcast(*names: str, dtype: DataType | None = None) -> InferFunction:
 
 def normalize_axis(ctx: InferContext, axis: int, rank: int) -> int:
     """Return ``axis`` in 0..rank-1. Raises the node's E14001 when it is out of range."""
+    return axis_in_rank(axis, rank)
+
+
+def axis_in_rank(axis: int, rank: int) -> int:
+    """Return ``axis`` in 0..rank-1. Raises ``Misfit`` when it is out of range."""
     if not -rank <= axis < rank:
-        raise ctx.fail(f"axis {axis} is out of range for rank {rank}")
+        raise Misfit(f"axis {axis} is out of range for rank {rank}")
     return axis % rank
 
 
@@ -102,9 +107,9 @@ def vector_length(ctx: InferContext, name: str) -> int:
     return -1 if shape.is_unknown_rank() else shape.elements
 
 
-def distinct_axes(ctx: InferContext, axes: Sequence[int], rank: int) -> list[int]:
-    """Return ``axes`` in 0..rank-1, order kept. Raises the node's E14001 when one is out of range or given twice."""
-    found = [normalize_axis(ctx, axis, rank) for axis in axes]
+def distinct_axes(axes: Sequence[int], rank: int) -> list[int]:
+    """Return ``axes`` in 0..rank-1, order kept. Raises ``Misfit`` when one is out of range or given twice."""
+    found = [axis_in_rank(int(axis), rank) for axis in axes]
     if len(set(found)) != len(found):
-        raise ctx.fail(f"axes {list(axes)} name an axis twice")
+        raise Misfit(f"axes {list(map(int, axes))} name an axis twice")
     return found

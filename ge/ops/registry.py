@@ -31,6 +31,13 @@ InferFunction = Callable[["InferContext"], Sequence[OutputSpec]]
 ComputeFunction = Callable[..., Any]
 
 
+class Misfit(ValueError):
+    """Arguments that do not fit, found by a rule that knows no node: geometry shared by inference and computation.
+
+    :func:`infer_node` turns it into the node's E14001; whoever calls :meth:`OpDef.evaluate` names the node likewise.
+    """
+
+
 class OpDef:
     """One operator: what it takes, what it promises, what it computes.
 
@@ -234,7 +241,10 @@ def infer_node(node: Node, value_of: Callable[[Node, int], Array | None] = const
     """
     found = definition(node)
     context = InferContext(node, found, value_of)
-    results = found.infer(context)
+    try:
+        results = found.infer(context)
+    except Misfit as fault:
+        raise context.fail(str(fault)) from fault
     changed = False
     for desc, (dims, dtype) in zip(node.output_descs, results, strict=False):
         shape = Shape(dims)
