@@ -1,0 +1,5 @@
+"""The CPU simulator: runs offline models."""
+
+from simulator.session import InferSession, IoDesc
+
+__all__ = ["InferSession", "IoDesc"]

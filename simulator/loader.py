@@ -1,0 +1,368 @@
+"""From an offline model to an execution plan: every task bound to a kernel and to views of one arena.
+
+Plans come from files, so nothing in them is believed: blocks must lie in the arena, be large enough and aligned for
+their tensors; tasks must name nodes whose inputs exist by then. A plan that overlaps tensors wrongly can make wrong
+numbers, but reads and writes nothing outside the arena.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from ge.errors import ReportedError
+from ge.graph import Graph, Node, NodeOut, Tensor, TensorDesc
+from ge.graph.types import DataType, has_numpy_dtype, numpy_dtype
+from ge.ops.registry import lookup
+from ge.plan import GraphPlan, Plan, TaskType
+from ge.tensor_memory import LOAD_TIME_CONST
+from simulator.kernels import Kernel, KernelRequest, choose, reference_kernel
+from simulator.kernels.registry import Array
+
+PAGE = 4096
+_BOUNDARY = frozenset({"Data", "Const", "NetOutput", "NoOp"})
+
+
+class RunnableModel(Protocol):
+    """What the simulator needs of an offline model."""
+
+    @property
+    def graph(self) -> Graph: ...
+
+    @property
+    def plan(self) -> Plan: ...
+
+
+@dataclass(frozen=True)
+class IoBinding:
+    """A model input or output: its name, its descriptor and the memory it lies in."""
+
+    name: str
+    desc: TensorDesc
+    array: Array
+
+
+@dataclass(frozen=True)
+class Step:
+    """One ready call. ``inputs`` and ``outputs`` are the views that ``call`` reads and writes."""
+
+    node: str
+    type: str
+    kernel: Kernel
+    inputs: tuple[Array | None, ...]
+    outputs: tuple[Array | None, ...]
+    call: Callable[[], None]
+
+
+@dataclass
+class ExecutionPlan:
+    """What the executor runs: inputs to fill, steps in order, outputs to read. All memory is allocated."""
+
+    inputs: list[IoBinding]
+    outputs: list[IoBinding]
+    steps: list[Step]
+    arena: Array
+    scratch: Array
+    constant_bytes: int = 0
+    """Bytes of load-time constants, which lie outside the arena."""
+
+
+def load(model: RunnableModel) -> ExecutionPlan:
+    """Build the execution plan of a static model.
+
+    Raises R1010 for a damaged plan, R1051 for nodes that cannot be run, R1061 for a model without a static plan and
+    R1062 when its memory cannot be had.
+    """
+    if not model.plan.is_static:
+        raise ReportedError("R1061", mode="static", support="dynamic shapes, which this version does not run")
+    graph_plan = model.plan.graphs.get(model.graph.name)
+    if graph_plan is None:
+        raise damaged(model.graph, f"it has no plan for the graph {model.graph.name}")
+    return _Loader(model.graph, graph_plan).load()
+
+
+def damaged(graph: Graph, reason: str) -> ReportedError:
+    """Return the error for a plan that cannot be executed as it stands."""
+    return ReportedError("R1010", path=graph.name, reason=f"its execution plan is damaged: {reason}")
+
+
+def allocate(size: int, purpose: str) -> Array:
+    """Return ``size`` zeroed bytes that start on a page. Raises R1062 when they cannot be had."""
+    available = _physical_memory()
+    if available is None or size <= available:
+        try:
+            raw = np.empty(size + PAGE, np.uint8)
+        except MemoryError:
+            pass
+        else:
+            start = -raw.ctypes.data % PAGE
+            block = raw[start : start + size]
+            block.fill(0)
+            return block
+    raise ReportedError("R1062", needed=size, purpose=purpose, available="too few" if available is None else available)
+
+
+def _physical_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+@dataclass
+class _Loader:
+    """State of one load: values by ``(node name, output index)``."""
+
+    graph: Graph
+    plan: GraphPlan
+    values: dict[tuple[str, int], Array] = field(default_factory=dict)
+    constants: set[tuple[str, int]] = field(default_factory=set)
+    constant_bytes: int = 0
+
+    def load(self) -> ExecutionPlan:
+        self.arena = self._make_arena()
+        self.tasked = {task.node for task in self.plan.tasks if task.type is TaskType.KERNEL}
+        inputs = [self._bind_input(node) for node in self.graph.data_nodes()]
+        bound = [self._bind_task(node) for node in self._task_nodes()]
+        scratch = allocate(max((kernel.scratch_bytes for _, kernel, _, _ in bound), default=0), "scratch")
+        steps = [
+            Step(node.name, node.type, kernel, ins, outs, partial(kernel.run, ins, outs, scratch))
+            for node, kernel, ins, outs in bound
+        ]
+        outputs = self._bind_outputs()
+        return ExecutionPlan(inputs, outputs, steps, self.arena, scratch, self.constant_bytes)
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+    def _make_arena(self) -> Array:
+        size = self.plan.arena_size
+        for (name, index), block in self.plan.blocks.items():
+            if block.offset < 0 or block.size < 0 or block.end > size:
+                raise damaged(
+                    self.graph,
+                    f"tensor {name}:{index} takes the bytes {block.offset} to {block.end} of an arena of {size}",
+                )
+        return allocate(size, "tensors")
+
+    def _place(self, out: NodeOut) -> Array | None:
+        """Return the view that the plan gives to a tensor, ``None`` if it gives none."""
+        block = self.plan.blocks.get((out.node.name, out.index))
+        if block is None:
+            return None
+        shape, dtype = self._storage(out)
+        size = math.prod(shape) * dtype.itemsize
+        if size > block.size:
+            raise damaged(self.graph, f"tensor {out} needs {size} bytes, its block has {block.size}")
+        if block.offset % dtype.itemsize:
+            raise damaged(self.graph, f"tensor {out} lies at byte {block.offset}, not a multiple of {dtype.itemsize}")
+        return self.arena[block.offset : block.offset + size].view(dtype).reshape(shape)
+
+    def _storage(self, out: NodeOut) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        desc = out.desc
+        if desc.shape.is_unknown_shape():
+            raise damaged(self.graph, f"tensor {out} has the unknown shape {desc.shape}")
+        if desc.data_type is DataType.DT_STRING or not has_numpy_dtype(desc.data_type):
+            raise self._cannot_run(out.node, f"its output {out.index} is of type {desc.data_type.name}")
+        return tuple(desc.shape), numpy_dtype(desc.data_type)
+
+    # -- values ----------------------------------------------------------------------------------------------------
+    def _value(self, source: NodeOut, reader: Node) -> Array:
+        """Return the memory of a tensor that ``reader`` reads; constants and views come to be on first use."""
+        key = (source.node.name, source.index)
+        if key not in self.values:
+            self._resolve(source, reader)
+        return self.values[key]
+
+    def _resolve(self, source: NodeOut, reader: Node) -> None:
+        """Follow views and load-time constants back to what is known, without recursion (chains may be long)."""
+        pending = [source]
+        while pending:
+            out = pending[-1]
+            node, key = out.node, (out.node.name, out.index)
+            if key in self.values:
+                pending.pop()
+                continue
+            if len(pending) > len(self.graph):
+                raise damaged(self.graph, f"node {node.name} depends on itself")
+            if node.type == "Const":
+                self._settle(out, self._const_array(node), is_constant=True)
+                continue
+            if node.name in self.tasked or node.type in _BOUNDARY:
+                raise damaged(self.graph, f"node {reader.name} reads {out}, which no earlier task has made")
+            missing = [s for s in node.inputs if s is not None and (s.node.name, s.index) not in self.values]
+            if missing:
+                pending.extend(missing)
+            elif node.attrs.get(LOAD_TIME_CONST):
+                self._evaluate_constant(node)
+            else:
+                self._settle_view(out)
+
+    def _settle(self, out: NodeOut, array: Array, *, is_constant: bool) -> None:
+        key = (out.node.name, out.index)
+        self.values[key] = array
+        if is_constant:
+            self.constants.add(key)
+
+    def _const_array(self, node: Node) -> Array:
+        value = node.attrs.get("value")
+        if not isinstance(value, Tensor):
+            raise damaged(self.graph, f"constant {node.name} holds no value")
+        shape, dtype = self._storage(node.output(0))
+        if value.array.shape != shape or value.array.dtype != dtype:
+            raise damaged(
+                self.graph,
+                f"constant {node.name} is described as {dtype}{list(shape)}, "
+                f"its value is {value.array.dtype}{list(value.array.shape)}",
+            )
+        array = np.ascontiguousarray(value.array).reshape(shape).view()
+        if not array.flags.aligned:
+            array = array.copy()
+        array.flags.writeable = False
+        return array
+
+    def _evaluate_constant(self, node: Node) -> None:
+        """Run a load-time constant into memory of its own."""
+        inputs = tuple(None if s is None else self.values[s.node.name, s.index] for s in node.inputs)
+        kernel = self._choose_kernel(node)
+        outputs = []
+        for out in node.outputs():
+            shape, dtype = self._storage(out)
+            size = math.prod(shape) * dtype.itemsize
+            outputs.append(allocate(size, f"constant {node.name}").view(dtype).reshape(shape))
+            self.constant_bytes += size
+        with np.errstate(all="ignore"):
+            kernel.run(inputs, tuple(outputs), allocate(kernel.scratch_bytes, "scratch"))
+        for out, array in zip(node.outputs(), outputs, strict=True):
+            array.flags.writeable = False
+            self._settle(out, array, is_constant=True)
+
+    def _settle_view(self, out: NodeOut) -> None:
+        """Settle a tensor that no task makes: it is (part of) its input's memory under another shape."""
+        node = out.node
+        source = node.input(out.index) if node.type == "IdentityN" else node.input(0)
+        if source is None:
+            raise damaged(self.graph, f"node {node.name} ({node.type}) has neither a task nor an input to be a view of")
+        base = self.values[source.node.name, source.index]
+        placed = self._place(out)
+        if placed is None:
+            shape, dtype = self._storage(out)
+            if base.size * base.itemsize != math.prod(shape) * dtype.itemsize:
+                raise damaged(self.graph, f"tensor {out} has no block and cannot be a view of {source}: sizes differ")
+            self._settle(
+                out,
+                base.view(dtype).reshape(shape),
+                is_constant=(source.node.name, source.index) in self.constants,
+            )
+            return
+        others = [self.values[s.node.name, s.index] for s in node.inputs if s is not None]
+        if placed.size and not any(np.may_share_memory(placed, other) for other in others):
+            raise damaged(self.graph, f"node {node.name} has no task, and its output {out} shares no memory with it")
+        self._settle(out, placed, is_constant=False)
+
+    # -- binding ---------------------------------------------------------------------------------------------------
+    def _bind_input(self, node: Node) -> IoBinding:
+        out = node.output(0)
+        array = self._place(out)
+        if array is None:
+            raise damaged(self.graph, f"input {node.name} has no block")
+        self._settle(out, array, is_constant=False)
+        return IoBinding(node.name, out.desc, array)
+
+    def _task_nodes(self) -> list[Node]:
+        nodes: dict[str, Node] = {}
+        for task in self.plan.tasks:
+            if task.type is not TaskType.KERNEL:
+                continue
+            node = self.graph.find(task.node)
+            if node is None or task.node in nodes:
+                reason = "does not exist" if node is None else "has two tasks"
+                raise damaged(self.graph, f"node {task.node} {reason}")
+            nodes[task.node] = node
+        return [node for node in nodes.values() if node.type not in _BOUNDARY]
+
+    def _bind_task(self, node: Node) -> tuple[Node, Kernel, tuple[Array | None, ...], tuple[Array | None, ...]]:
+        inputs = tuple(None if source is None else self._value(source, node) for source in node.inputs)
+        outputs = tuple(self._place(out) for out in node.outputs())
+        for out, array in zip(node.outputs(), outputs, strict=True):
+            if array is not None:
+                self._settle(out, array, is_constant=False)
+        kernel = self._choose_kernel(node)
+        if _needs_staging(kernel, inputs, outputs):
+            kernel = _staged(kernel, inputs)
+        return node, kernel, inputs, outputs
+
+    def _choose_kernel(self, node: Node) -> Kernel:
+        definition = lookup(node.type)
+        if definition is None:
+            raise self._cannot_run(node, "the operator type is not registered")
+        if node.subgraphs:
+            raise self._cannot_run(node, "control flow is not executed yet")
+        for out in node.outputs():
+            self._storage(out)
+        request = KernelRequest(
+            node.name,
+            node.type,
+            definition.attributes(node.attrs),
+            node.attrs,
+            tuple(None if source is None else source.desc for source in node.inputs),
+            tuple(node.output_descs),
+            {
+                slot: self.values[source.node.name, source.index]
+                for slot, source in enumerate(node.inputs)
+                if source is not None and (source.node.name, source.index) in self.constants
+            },
+        )
+        found = choose(request)
+        return reference_kernel(request, definition) if found is None else found
+
+    def _bind_outputs(self) -> list[IoBinding]:
+        net_output = self.graph.net_output()
+        sources = self.graph.outputs if net_output is None else [s for s in net_output.inputs if s is not None]
+        names = self.graph.output_names
+        bindings = []
+        for index, source in enumerate(sources):
+            name = names[index] if index < len(names) else f"{source.node.name}:{source.index}"
+            reader = source.node if net_output is None else net_output
+            bindings.append(IoBinding(name, source.desc, self._value(source, reader)))
+        return bindings
+
+    @staticmethod
+    def _cannot_run(node: Node, reason: str) -> ReportedError:
+        return ReportedError("R1051", node=node.name, optype=node.type, reason=reason)
+
+
+def _needs_staging(kernel: Kernel, inputs: Sequence[Array | None], outputs: Sequence[Array | None]) -> bool:
+    for y in outputs:
+        for x in inputs:
+            if x is None or y is None or not np.may_share_memory(x, y):
+                continue
+            is_same = x.ctypes.data == y.ctypes.data and x.nbytes == y.nbytes
+            if not (is_same and kernel.is_in_place_safe):
+                return True
+    return False
+
+
+def _staged(kernel: Kernel, inputs: Sequence[Array | None]) -> Kernel:
+    """Let a kernel that cannot work in place read copies of its inputs, made in scratch behind its own."""
+    starts, end = [], -(-kernel.scratch_bytes // 64) * 64
+    for x in inputs:
+        starts.append(end)
+        end += 0 if x is None else -(-x.nbytes // 64) * 64
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array | None], scratch: Array) -> None:
+        copies: list[Array | None] = []
+        for x, start in zip(inputs, starts, strict=True):
+            if x is None:
+                copies.append(None)
+                continue
+            copy = scratch[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
+            np.copyto(copy, x)
+            copies.append(copy)
+        kernel.run(tuple(copies), outputs, scratch)
+
+    return Kernel(f"{kernel.name}+staging", run, end, kernel.is_reference, is_in_place_safe=True)
