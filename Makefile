@@ -6,6 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 SETUP   := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 .PHONY: help demo test test-all lint format bench clean distclean
 
 help: ## show this list
@@ -30,9 +31,9 @@ format: $(VENV)/.test ## rewrite the sources in the project's format
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.test ## measure compile time, run time and arena against the others
-	$(BIN)/python bench/arena.py
-	$(BIN)/python bench/compile_time.py
-	$(BIN)/python bench/run_time.py
+	$(BIN)/python -m bench.arena
+	$(BIN)/python -m bench.compile_time
+	$(BIN)/python -m bench.run_time
 
 clean: ## remove what builds and tests left behind
 	rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
