@@ -1,0 +1,74 @@
+"""Compile the digits model, run it on the sample digits, print what it reads in them: `make demo`.
+
+Calls `atc` and `om-run` as a user would; everything they write goes to `build/demo`. Exits with status 1 if a digit is
+read wrongly.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = Path("models/digits/digits.onnx")
+SAMPLES = Path("models/digits/samples")
+BUILD = Path("build/demo")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model read in one sample."""
+
+    sample: str
+    digit: int
+    prediction: int
+    probability: float
+
+    @property
+    def is_right(self) -> bool:
+        return self.digit == self.prediction
+
+
+def run(command: str, *arguments: str | Path) -> None:
+    """Run a command of this environment in the repository, show it and its output; leave with its status on failure."""
+    words = [command, *map(str, arguments)]
+    print("$", shlex.join(words), flush=True)
+    status = subprocess.run([Path(sys.executable).parent / command, *words[1:]], cwd=ROOT, check=False).returncode
+    if status != 0:
+        sys.exit(status)
+    print()
+
+
+def read_answers(folder: Path) -> list[Answer]:
+    """One answer per sample, from the `<sample>_0.npy` that om-run wrote for output 0."""
+    answers = []
+    for sample in sorted((ROOT / SAMPLES).glob("*.npy")):
+        probability = np.load(folder / f"{sample.stem}_0.npy", allow_pickle=False).reshape(-1)
+        best = int(probability.argmax())
+        answers.append(Answer(sample.stem, int(sample.stem.split("_")[1]), best, float(probability[best])))
+    return answers
+
+
+def main() -> None:
+    (ROOT / BUILD).mkdir(parents=True, exist_ok=True)
+    target = ("--framework=5", "--soc_version=Ascend310P3", "--precision_mode_v2=origin")
+    run("atc", f"--model={MODEL}", f"--output={BUILD / 'digits'}", *target)
+    files = ("--input", SAMPLES, "--output", BUILD, "--output_dirname", "answers", "--outfmt", "NPY")
+    run("om-run", "--model", BUILD / "digits.om", *files)
+    answers = read_answers(ROOT / BUILD / "answers")
+    print(f"{'sample':<12} {'digit':>5} {'prediction':>10} {'probability':>11}")
+    for answer in answers:
+        remark = "" if answer.is_right else "  wrong"
+        print(f"{answer.sample:<12} {answer.digit:>5} {answer.prediction:>10} {answer.probability:>11.4f}{remark}")
+    right = sum(answer.is_right for answer in answers)
+    print(f"{right} of {len(answers)} digits read rightly")
+    sys.exit(0 if right == len(answers) else 1)
+
+
+if __name__ == "__main__":
+    main()
