@@ -68,15 +68,18 @@ def measure(name: str, threads: int, runs: int) -> dict[str, Times]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run time against the ReferenceEvaluator and onnxruntime.")
-    parser.add_argument("models", nargs="*", choices=[*LIGHT_NAMES, "digits"], metavar="MODEL")
+    parser.add_argument("models", nargs="*", metavar="MODEL", default=["light_resnet50", "light_squeezenet", "digits"])
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    unknown = set(arguments.models) - {*LIGHT_NAMES, "digits"}
+    if unknown:
+        parser.error(f"unknown model {', '.join(sorted(unknown))}; there are digits, {', '.join(LIGHT_NAMES)}")
     print(machine("onnx", "onnxruntime", "numpy"))
     print(f"{arguments.threads} threads each, fp32, CPU simulation")
     record: dict[str, dict[str, Times]] = {}
-    for name in arguments.models or ["light_resnet50", "light_squeezenet", "digits"]:
+    for name in arguments.models:
         times = record[name] = measure(name, arguments.threads, arguments.runs)
         print(f"run time, {name}; the outputs agree")
         for contender, value in times.items():
