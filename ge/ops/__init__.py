@@ -1,6 +1,24 @@
 """Operator definitions, one module per family. Importing the package registers them all."""
 
-from ge.ops import boundary
+from ge.ops import (
+    activation,
+    boundary,
+    cast,
+    concat,
+    conv,
+    creation,
+    gather,
+    math,
+    matmul,
+    norm,
+    pad,
+    pool,
+    rearrange,
+    reduce,
+    reshape,
+    slicing,
+    softmax,
+)
 from ge.ops.registry import (
     InferContext,
     OpDef,
@@ -13,7 +31,25 @@ from ge.ops.registry import (
     registered_types,
 )
 
-FAMILIES = (boundary,)
+FAMILIES = (
+    activation,
+    boundary,
+    cast,
+    concat,
+    conv,
+    creation,
+    gather,
+    math,
+    matmul,
+    norm,
+    pad,
+    pool,
+    rearrange,
+    reduce,
+    reshape,
+    slicing,
+    softmax,
+)
 
 __all__ = [
     "FAMILIES",

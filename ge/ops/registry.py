@@ -21,7 +21,7 @@ from ge.errors import ReportedError
 from ge.graph.node import Node
 from ge.graph.tensor import Tensor
 from ge.graph.tensor_desc import Shape, TensorDesc
-from ge.graph.types import NARROW_FLOATS, DataType, numpy_dtype
+from ge.graph.types import NARROW_FLOATS, DataType, data_type_of, numpy_dtype
 from ge.ops.signature import Arity, Signature, parse_signature
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -241,6 +241,9 @@ def infer_node(node: Node, value_of: Callable[[Node, int], Array | None] = const
     """
     found = definition(node)
     context = InferContext(node, found, value_of)
+    for spec in found.signature.attrs.values():
+        if spec.is_required and node.attrs.get(spec.name) is None:
+            raise context.fail(f"attribute {spec.name} is missing", value=spec.name)
     try:
         results = found.infer(context)
     except Misfit as fault:

@@ -1,0 +1,125 @@
+"""Matrix products.
+
+int8 and uint8 operands give int32; ``offset_x`` is subtracted from an 8-bit first operand. Other integers wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ge.graph.tensor_desc import Shape
+from ge.graph.types import DataType
+from ge.ops.inference import broadcast_shapes
+from ge.ops.registry import Array, InferContext, OutputSpec, operator
+
+BYTES = (DataType.DT_INT8, DataType.DT_UINT8)
+
+
+def matrix_product(a: Array, b: Array) -> Any:
+    """Multiply as ``np.matmul``; 8-bit integers exactly, as float64 so that BLAS does it."""
+    if a.dtype.kind in "iu" and a.dtype.itemsize == b.dtype.itemsize == 1:
+        return np.matmul(a.astype(np.float64), b.astype(np.float64))
+    return np.matmul(a, b)
+
+
+def _swapped(x: Array, is_swapped: bool) -> Array:
+    return np.swapaxes(x, -1, -2) if is_swapped else x
+
+
+def _product(x1: Array, x2: Array, bias: Array | None, offset: int) -> Any:
+    if x1.dtype.kind in "iu" and x1.dtype.itemsize == 1:
+        x1, x2 = x1.astype(np.float64) - offset, x2.astype(np.float64)
+    y = np.matmul(x1, x2)
+    return y if bias is None else y + bias.astype(y.dtype, copy=False)
+
+
+def product_shape(ctx: InferContext, a: Shape, b: Shape) -> list[int]:
+    """Return the shape of a (batched) product by numpy's rule. Raises the node's E14001 when the operands misfit."""
+    if a.is_unknown_rank() or b.is_unknown_rank():
+        return [-2]
+    if not a or not b:
+        raise ctx.fail(f"operands {a} and {b}: a scalar cannot be multiplied as a matrix")
+    left, right = ([1, *a] if len(a) == 1 else list(a)), ([*b, 1] if len(b) == 1 else list(b))
+    if left[-1] != right[-2] and -1 not in (left[-1], right[-2]):
+        raise ctx.fail(f"operands {a} and {b} have inner sizes {left[-1]} and {right[-2]}, which must be equal")
+    batch = broadcast_shapes(ctx, [Shape(left[:-2]), Shape(right[:-2])])
+    rows = [] if len(a) == 1 else [left[-2]]
+    columns = [] if len(b) == 1 else [right[-1]]
+    return [*batch, *rows, *columns]
+
+
+def _operand(ctx: InferContext, name: str, is_swapped: bool, rank: int | None) -> Shape:
+    shape = ctx.shape(name)
+    if shape.is_unknown_rank():
+        return shape
+    if rank is not None and len(shape) != rank:
+        raise ctx.fail(f"{name} has shape {shape}, but a matrix of rank {rank} is needed", value=name)
+    if is_swapped and len(shape) < 2:
+        raise ctx.fail(f"{name} has shape {shape}, which cannot be transposed", value=name)
+    return Shape([*shape[:-2], shape[-1], shape[-2]]) if is_swapped else shape
+
+
+def product_type(ctx: InferContext, a: str, b: str) -> DataType:
+    """Return the result type: int32 for bytes, otherwise that of both. Raises the node's E14001 when they differ."""
+    left, right = ctx.dtype(a), ctx.dtype(b)
+    if left in BYTES and right in BYTES:
+        return DataType.DT_INT32
+    if left != right:
+        raise ctx.fail(f"element types differ: {a} {left.name}, {b} {right.name}")
+    return left
+
+
+def _infer_product(
+    prefix: str, rank: int | None, optional: tuple[str, ...] = ("bias", "offset_w")
+) -> Callable[[InferContext], Sequence[OutputSpec]]:
+    def infer(ctx: InferContext) -> Sequence[OutputSpec]:
+        op = ctx.op
+        a = _operand(ctx, "x1", getattr(op, f"{prefix}_x1"), rank)
+        b = _operand(ctx, "x2", getattr(op, f"{prefix}_x2"), rank)
+        if rank is not None:
+            a, b = (Shape([-1] * rank) if s.is_unknown_rank() else s for s in (a, b))
+        shape = product_shape(ctx, a, b)
+        if "offset_w" in optional and ctx.has("offset_w"):
+            raise ctx.fail("input offset_w is reserved and must not be connected", value="offset_w")
+        if (
+            "bias" in optional
+            and ctx.has("bias")
+            and broadcast_shapes(ctx, [Shape(shape), ctx.shape("bias")]) != Shape(shape)
+        ):
+            raise ctx.fail(f"bias {ctx.shape('bias')} cannot be broadcast to the product {Shape(shape)}", value="bias")
+        return [(shape, product_type(ctx, "x1", "x2"))]
+
+    return infer
+
+
+_MATRIX = _infer_product("transpose", 2)
+_BATCH = _infer_product("adj", None)
+
+
+@operator("MatMul(x1, x2, bias?) [transpose_x1:b=F transpose_x2:b=F]", infer=_infer_product("transpose", 2, ("bias",)))
+def mat_mul(op: Any, x1: Array, x2: Array, bias: Array | None) -> Any:
+    return _product(_swapped(x1, op.transpose_x1), _swapped(x2, op.transpose_x2), bias, 0)
+
+
+def _mat_mul(op: Any, x1: Array, x2: Array, bias: Array | None, offset_w: None) -> Any:
+    return _product(_swapped(x1, op.transpose_x1), _swapped(x2, op.transpose_x2), bias, op.offset_x)
+
+
+def _batch_mat_mul(op: Any, x1: Array, x2: Array, bias: Array | None = None, offset_w: None = None) -> Any:
+    return _product(_adjoint(x1, op.adj_x1), _adjoint(x2, op.adj_x2), bias, getattr(op, "offset_x", 0))
+
+
+def _adjoint(x: Array, is_adjoint: bool) -> Array:
+    return np.conj(_swapped(x, True)) if is_adjoint and x.dtype.kind == "c" else _swapped(x, is_adjoint)
+
+
+_MATRIX_ATTRS = "transpose_x1:b=F transpose_x2:b=F offset_x:i=0"
+_BATCH_ATTRS = "adj_x1:b=F adj_x2:b=F offset_x:i=0"
+operator(f"MatMulV2(x1, x2, bias?, offset_w?) [{_MATRIX_ATTRS}]", infer=_MATRIX)(_mat_mul)
+operator(f"MatMulV3(x1, x2, bias?, offset_w?) [{_MATRIX_ATTRS} enable_hf32:b=F]", infer=_MATRIX)(_mat_mul)
+operator("BatchMatMul(x1, x2) [adj_x1:b=F adj_x2:b=F]", infer=_infer_product("adj", None, ()))(_batch_mat_mul)
+operator(f"BatchMatMulV2(x1, x2, bias?, offset_w?) [{_BATCH_ATTRS}]", infer=_BATCH)(_batch_mat_mul)
+operator(f"BatchMatMulV3(x1, x2, bias?, offset_w?) [{_BATCH_ATTRS} enable_hf32:b=F]", infer=_BATCH)(_batch_mat_mul)

@@ -1,0 +1,67 @@
+"""Softmax and its relatives.
+
+Extra attribute, for meaning that the GE operator lacks:
+  ``_x_flatten``  true: the axes from the given one to the last count as one (ONNX before opset 13)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ge.graph.types import DataType
+from ge.ops.inference import normalize_axis
+from ge.ops.registry import Array, InferContext, OutputSpec, operator
+
+
+def _axes(op: Any, axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    found = sorted(axis % rank for axis in axes) if rank else []
+    if op.get("_x_flatten", False) and found:
+        return tuple(range(found[0], rank))
+    return tuple(found)
+
+
+def _infer_axes(ctx: InferContext, name: str, axes: Sequence[int]) -> Sequence[OutputSpec]:
+    shape = ctx.shape(name)
+    if not shape.is_unknown_rank():
+        for axis in axes:
+            normalize_axis(ctx, axis, max(len(shape), 1))
+    return [(shape, ctx.dtype(name))]
+
+
+def _infer_softmax(ctx: InferContext) -> Sequence[OutputSpec]:
+    [(shape, dtype)] = _infer_axes(ctx, "x", ctx.op.axes)
+    widens = ctx.op.half_to_float and dtype is DataType.DT_FLOAT16
+    return [(shape, DataType.DT_FLOAT if widens else dtype)]
+
+
+@operator("SoftmaxV2(x) [axes:I=[-1] half_to_float:b=F]", infer=_infer_softmax)
+def softmax(op: Any, x: Array) -> Any:
+    axes = _axes(op, op.axes, x.ndim)
+    y = np.exp(x - np.max(x, axis=axes, keepdims=True, initial=-np.inf))
+    y /= np.sum(y, axis=axes, keepdims=True)
+    return y
+
+
+@operator("LogSoftmaxV2(logits) -> logsoftmax [axes:I=[-1]]", infer=lambda ctx: _infer_axes(ctx, "logits", ctx.op.axes))
+def log_softmax(op: Any, logits: Array) -> Any:
+    return log_softmax_along(logits, _axes(op, op.axes, logits.ndim))
+
+
+def log_softmax_along(x: Array, axes: tuple[int, ...]) -> Any:
+    """Return the logarithm of the softmax over ``axes``."""
+    shifted = x - np.max(x, axis=axes, keepdims=True, initial=-np.inf)
+    shifted -= np.log(np.sum(np.exp(shifted), axis=axes, keepdims=True))
+    return shifted
+
+
+@operator("HardMax(x) [axis:i=-1]", infer=lambda ctx: _infer_axes(ctx, "x", [ctx.op.axis]))
+def hard_max(op: Any, x: Array) -> Array:
+    """1 at the first maximum along the axis, 0 elsewhere."""
+    first, *others = _axes(op, [op.axis], x.ndim) or (0,)
+    rows = x.reshape(*x.shape[:first], -1) if others else np.moveaxis(np.atleast_1d(x), first, -1)
+    y = np.zeros(rows.shape, x.dtype)
+    np.put_along_axis(y, np.argmax(rows, axis=-1)[..., None], 1, axis=-1)
+    return y.reshape(x.shape) if others else np.moveaxis(y, -1, first).reshape(x.shape)
