@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ge.graph.types import FLOATING, DataType, bit_width, has_numpy_dtype, numpy_dtype
@@ -27,7 +26,7 @@ _NUMPY_FLOATS = (DataType.DT_FLOAT, DataType.DT_FLOAT16, DataType.DT_DOUBLE)
 _COMPLEX = (DataType.DT_COMPLEX64, DataType.DT_COMPLEX128)
 _SMALL_INTEGERS = {DataType.DT_INT4: (4, True), DataType.DT_INT2: (2, True), DataType.DT_UINT2: (2, False)}
 _SMALL_DTYPES = tuple(numpy_dtype(t) for t in _SMALL_INTEGERS)
-_MAY_LACK_INFINITY = (DataType.DT_FLOAT8_E5M2, DataType.DT_FLOAT8_E4M3FN, DataType.DT_FLOAT4_E2M1)
+_LARGEST = {DataType.DT_FLOAT8_E5M2: 57344.0, DataType.DT_FLOAT8_E4M3FN: 448.0, DataType.DT_FLOAT4_E2M1: 6.0}
 
 
 def convert(array: Any, dtype: DataType, *, is_saturating: bool = True, round_mode: str = "up") -> Any:
@@ -87,8 +86,8 @@ def _to_float(array: Any, dtype: DataType, is_saturating: bool, round_mode: str)
     if dtype is DataType.DT_FLOAT8_E8M0:
         return _to_power_of_two(single, is_saturating, round_mode)
     result = single.astype(target)
-    if dtype in _MAY_LACK_INFINITY and is_saturating:
-        largest = np.float32(ml_dtypes.finfo(target).max)
+    if dtype in _LARGEST and is_saturating:
+        largest = np.float32(_LARGEST[dtype])
         result = np.where(np.isnan(single), result, np.clip(single, -largest, largest).astype(target))
     return result
 

@@ -50,7 +50,8 @@ def is_integer(array: Any) -> bool:
     return array.dtype.kind in "iu"
 
 
-def _truncated_quotient(x1: Any, x2: Any) -> Any:
+def truncated_quotient(x1: Any, x2: Any) -> Any:
+    """Divide; integers truncate toward zero, as in C, and give 0 for a zero divisor."""
     if not is_integer(x1):
         return np.divide(x1, x2)
     down = np.floor_divide(x1, x2)
@@ -123,17 +124,17 @@ binary("Atan2", np.arctan2)
 binary("BitwiseAnd", np.bitwise_and)
 binary("BitwiseOr", np.bitwise_or)
 binary("BitwiseXor", np.bitwise_xor)
-binary("Div", _truncated_quotient)
+binary("Div", truncated_quotient)
 binary("DivNoNan", _quotient_or_zero)
 binary("FloorDiv", _floor_quotient)
 binary("FloorMod", np.remainder)
 binary("Maximum", np.maximum)
 binary("Minimum", np.minimum)
 binary("Mul", np.multiply)
-binary("RealDiv", _truncated_quotient)
+binary("RealDiv", truncated_quotient)
 binary("SquaredDifference", lambda x1, x2: np.square(x1 - x2))
 binary("Sub", np.subtract)
-binary("TruncateDiv", lambda x1, x2: np.trunc(_truncated_quotient(x1, x2)))
+binary("TruncateDiv", lambda x1, x2: np.trunc(truncated_quotient(x1, x2)))
 binary("TruncateMod", np.fmod)
 
 comparison("Equal", np.equal)

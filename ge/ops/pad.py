@@ -26,11 +26,8 @@ def _widths(numbers: Sequence[int], rank: int, is_paired: bool = True, axes: Seq
     count = rank if axes is None else len(axes)
     if len(numbers) != 2 * count:
         raise Misfit(f"{len(numbers)} padding widths are given for {count} axes")
-    pairs = list(
-        zip(numbers[::2], numbers[1::2], strict=True)
-        if is_paired
-        else zip(numbers[:count], numbers[count:], strict=True)
-    )
+    befores, afters = (numbers[::2], numbers[1::2]) if is_paired else (numbers[:count], numbers[count:])
+    pairs = list(zip(befores, afters, strict=True))
     if axes is None:
         return pairs
     by_axis = dict(zip(distinct_axes(axes, rank), pairs, strict=True))
@@ -49,18 +46,15 @@ def _padded_dims(x: Sequence[int], widths: Widths, mode: str) -> list[int]:
     return dims
 
 
-_NUMPY_MODE = {"constant": "constant", "reflect": "reflect", "symmetric": "symmetric", "edge": "edge", "wrap": "wrap"}
+_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
 
 
 def _pad(x: Any, widths: Widths, mode: str, value: Any = None) -> Any:
     """Cut where widths are negative, then extend."""
     dims = _padded_dims(x.shape, widths, mode)
-    kept = x[
-        tuple(
-            slice(max(0, -before), dim - max(0, -after)) for dim, (before, after) in zip(x.shape, widths, strict=True)
-        )
-    ]
     grown = [(max(0, before), max(0, after)) for before, after in widths]
+    cuts = [slice(max(0, -before), dim - max(0, -after)) for dim, (before, after) in zip(x.shape, widths, strict=True)]
+    kept = x[tuple(cuts)]
     if mode == "constant":
         result = np.full(dims, _fill_value(x) if value is None else np.ravel(value)[0], x.dtype)
         result[tuple(slice(before, before + dim) for dim, (before, _) in zip(kept.shape, grown, strict=True))] = kept
@@ -89,8 +83,8 @@ def _source_positions(dim: int, before: int, after: int, mode: str) -> Any:
 
 def _mode(name: str) -> str:
     mode = name.lower()
-    if mode not in _NUMPY_MODE:
-        raise Misfit(f"mode {name} is none of {', '.join(_NUMPY_MODE)}")
+    if mode not in _MODES:
+        raise Misfit(f"mode {name} is none of {', '.join(_MODES)}")
     return mode
 
 

@@ -9,6 +9,7 @@ Empty axes: with ``noop_with_empty_axes`` the reduction is over nothing, otherwi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from ge.graph.types import DataType
 from ge.ops.inference import distinct_axes, vector_length
+from ge.ops.math import truncated_quotient
 from ge.ops.registry import InferContext, OutputSpec, operator
 
 
@@ -76,10 +78,10 @@ def _accumulator(x: Any) -> Any:
 
 
 def _mean(x: Any, axes: tuple[int, ...], keeps: bool) -> Any:
-    count = np.prod([x.shape[axis] for axis in axes], dtype=np.int64)
+    count = math.prod(x.shape[axis] for axis in axes)
     if x.dtype.kind == "f":
         return _total(x, axes, keeps) / np.float64(count)
-    return np.trunc(np.sum(x, axis=axes, keepdims=keeps, dtype=np.int64) / max(count, 1))
+    return truncated_quotient(_total(x, axes, keeps), x.dtype.type(count))
 
 
 def _largest(x: Any, axes: tuple[int, ...], keeps: bool) -> Any:

@@ -130,14 +130,16 @@ def _strided_slice_v2(ctx: InferContext) -> Sequence[OutputSpec]:
     return _region(ctx, ctx.ints("axes"), has_axes=ctx.has("axes"))
 
 
-def _numbers(array: Any) -> list[int] | None:
-    return None if array is None else [int(value) for value in np.ravel(array)]
+def _numbers(array: Any) -> list[int]:
+    return [int(value) for value in np.ravel(array)]
+
+
+def _optional(array: Any) -> list[int] | None:
+    return None if array is None else _numbers(array)
 
 
 def _take(op: Any, x: Any, begin: Any, end: Any, axes: Any, strides: Any) -> Any:
-    first, last = _numbers(begin), _numbers(end)
-    assert first is not None and last is not None
-    index = _index(op, x.ndim, first, last, _numbers(strides), _numbers(axes))
+    index = _index(op, x.ndim, _numbers(begin), _numbers(end), _optional(strides), _optional(axes))
     _taken_dims(x.shape, index)
     return x[tuple(index)]
 
