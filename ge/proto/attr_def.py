@@ -25,6 +25,9 @@ from ge.graph.types import (
 from ge.proto import ge_ir_pb2 as pb
 from ge.proto.tensor_bytes import Array, array_of, stored_bytes
 
+MAX_DIMS = 256
+"""Most dims of a shape that is read; a product of more could take forever."""
+
 ListValue = pb.AttrDef.ListValue
 Place = Callable[[Tensor], int | None]
 """Gives a constant its offset in the weights pool, or ``None`` to keep its bytes in the message."""
@@ -264,7 +267,9 @@ def read_desc(stored: pb.TensorDescriptor, where: str) -> TensorDesc:
 
 
 def _shape(dims: Sequence[int], where: str) -> Shape:
-    if any(d < 0 for d in dims) and list(dims) != [-2] and any(d < -1 for d in dims):
+    if len(dims) > MAX_DIMS:
+        raise InvalidGraphDef(f"{where}: a shape has at most {MAX_DIMS} dims, {len(dims)} are given")
+    if any(d < -1 for d in dims) and list(dims) != [-2]:
         raise InvalidGraphDef(f"{where}: {list(dims)} is not a shape")
     return Shape(dims)
 

@@ -1,0 +1,95 @@
+"""The compiled model as one object, between the compiler, the file and the simulator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import ge
+from ge.graph import Graph
+from ge.graph.node import AttrValue
+from ge.options import CompileOptions, Framework
+from ge.plan import Plan
+from ge.session import CompileSession
+from om_format.model_io import ModelIO, TensorInfo
+
+FRAMEWORK_TEXT: Mapping[Framework, str] = {
+    Framework.CAFFE: "Caffe",
+    Framework.MINDSPORE: "MindSpore",
+    Framework.TENSORFLOW: "TensorFlow",
+    Framework.ONNX: "Onnx",
+}
+
+
+@dataclass
+class OfflineModel:
+    """A graph whose constants hold their data, its execution plan, and what is known about it.
+
+    ``attrs`` are the attributes of the model (``soc_version``, ``atc_cmdline``, ...); those that follow from graph,
+    plan and weights (``memory_size``, ``om_info_list``, ...) are made anew when the model is saved. ``io`` describes
+    inputs and outputs in the order in which the model takes and gives them.
+    """
+
+    graph: Graph
+    attrs: dict[str, AttrValue]
+    plan: Plan
+    io: ModelIO
+    name: str = field(default="")
+    """Name of the model; by default that of the graph."""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            self.name = self.graph.name
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to ``path``, whole or not at all. Raises E13004 where that cannot be done."""
+        from om_format.writer import save
+
+        save(self, path)
+
+
+def assemble(graph: Graph, session: CompileSession) -> OfflineModel:
+    """Put the result of a compile together: ``graph`` after all passes, the plan of ``session``, its options."""
+    options = session.options
+    return OfflineModel(
+        graph=graph,
+        attrs=_origin(options),
+        plan=session.plan,
+        io=describe_io(graph),
+        name=os.path.basename(options.output),
+    )
+
+
+def _origin(options: CompileOptions) -> dict[str, AttrValue]:
+    attrs: dict[str, AttrValue] = {
+        "atc_cmdline": options.command_line,
+        "atc_version": ge.__version__,
+        "framework_type": FRAMEWORK_TEXT[options.framework],
+        # the precision that the compiler really used
+        "_precision_mode_v2": "origin",
+    }
+    if options.soc_version:
+        attrs["soc_version"] = options.soc_version
+    if options.recorded:
+        attrs["_recorded_options"] = [f"--{name}={value}" for name, value in sorted(options.recorded.items())]
+    return attrs
+
+
+def describe_io(graph: Graph) -> ModelIO:
+    """Describe the inputs of ``graph`` by its Data nodes and its results by what they read."""
+    inputs = tuple(TensorInfo.of(node.name, node.output_descs[0]) for node in graph.data_nodes())
+    outputs = []
+    for i, out in enumerate(graph.outputs):
+        known = graph.output_names[i] if i < len(graph.output_names) else ""
+        name = output_name(known, i, out.node.name, out.index)
+        outputs.append(TensorInfo.of(name, out.desc))
+    return ModelIO(inputs=inputs, outputs=tuple(outputs))
+
+
+def output_name(known: str, position: int, producer: str, index: int) -> str:
+    """Return the name under which an output is listed; ``known`` is its name in the user's model, if it has one."""
+    if not known:
+        return f"output_{position}_{producer}_{index}"
+    return known if ":" in known else f"{known}:{index}"
