@@ -81,7 +81,7 @@ def _write_task(task: Task, part: Graph, ops: dict[str, pb.OpDef], result: tasks
 def read_plan(graph: Graph, model: pb.ModelDef, stored: tasks.ModelTaskDef, is_static: bool) -> Plan:
     """Return the plan of ``graph``, which was made from ``model``. Raises :class:`InvalidGraphDef`.
 
-    Looks at each number by itself; whether the plan can be executed is the business of ``plan_check``.
+    Looks at each number by itself; whether the plan can be executed is the business of ``ge.plan_check``.
     """
     plan = Plan(streams=stored.stream_num, events=stored.event_num, is_static=is_static)
     owners: list[tuple[GraphPlan, str]] = []

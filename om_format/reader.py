@@ -16,6 +16,7 @@ from ge.errors import ReportedError
 from ge.graph import CycleError, Graph, Node, Tensor
 from ge.graph.types import DataType
 from ge.ops import lookup
+from ge.plan_check import PlanFault, check_plan
 from ge.proto import ge_ir_pb2 as pb
 from ge.proto import task_pb2 as tasks
 from ge.proto.attr_def import InvalidGraphDef, read_attrs
@@ -26,7 +27,6 @@ from om_format.header import ModelFileHeader, ModelType, broken_model
 from om_format.model_io import ModelIO
 from om_format.offline_model import OfflineModel
 from om_format.partitions import Block, PartitionType, read_blocks
-from om_format.plan_check import check_plan
 from om_format.plan_def import read_plan
 from om_format.writer import WEIGHTS_PADDING
 
@@ -100,9 +100,9 @@ def load(path: str | Path) -> OfflineModel:
         attrs = read_attrs(definition.attr, "the model", skip=frozenset({WEIGHTS_PADDING}))
         plan = read_plan(graph, definition, task_list, is_static=not file.header.is_dynamic)
         _check_graph(graph)
-        check_plan(plan, graph)
+        check_plan(graph, plan)
         _check_io(io, graph)
-    except InvalidGraphDef as fault:
+    except (InvalidGraphDef, PlanFault) as fault:
         raise broken_model(file.path, str(fault)) from None
     return OfflineModel(graph, attrs, plan, io, definition.name)
 
