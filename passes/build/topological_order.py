@@ -1,0 +1,144 @@
+"""Pass sort-topologically."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar
+
+from ge.errors import ReportedError
+from ge.graph import CycleError, Graph, Node
+from ge.session import CompileSession
+from ge.tensor_memory import is_constant
+
+
+class SortingMode(IntEnum):
+    """Values of ``--topo_sorting_mode``."""
+
+    BFS = 0
+    DFS = 1
+    RDFS = 2
+    STABLE_RDFS = 3
+
+
+@dataclass
+class SortTopologically:
+    """Before: any node order. After: producers and control predecessors first, NetOutput last.
+
+    Execution follows this order, so it decides how many tensors are alive at once.
+
+    1. BFS: a node runs once everything before it is done, first come, first served.
+    2. DFS (default): the node that became ready last runs first, so that a branch is finished before the next one
+       begins and its tensors die early; of several that become ready together the first reader runs first.
+    3. RDFS: walks back from the results; a node runs just before the first node that needs it.
+    4. Stable RDFS: as RDFS, but follows the former order wherever that leaves a choice.
+    """
+
+    name: ClassVar[str] = "sort-topologically"
+    mode: int = SortingMode.DFS
+
+    def run(self, graph: Graph, session: CompileSession) -> bool:
+        """Reorder the graph and its bodies."""
+        results = [_reorder(part, SortingMode(self.mode)) for part in graph.all_graphs()]
+        return any(results)
+
+
+def _reorder(graph: Graph, mode: SortingMode) -> bool:
+    before = list(graph)
+    try:
+        stable = graph.topological_order()
+    except CycleError as cycle:
+        raise ReportedError("E19999", reason=f"graph {graph.name} has a {cycle}") from cycle
+    if mode in (SortingMode.BFS, SortingMode.DFS):
+        order = _forward(before, _fixed_at_load(stable), is_depth_first=mode is SortingMode.DFS)
+    else:
+        order = _backward(before, is_stable=mode is SortingMode.STABLE_RDFS)
+    last = {node for node in order if node.type == "NetOutput" and not node.control_outputs}
+    order = [node for node in order if node not in last] + [node for node in order if node in last]
+    graph.reorder(order)
+    return order != before
+
+
+def _fixed_at_load(stable: list[Node]) -> set[Node]:
+    found: set[Node] = set()
+    for node in stable:
+        if is_constant(node) and all(before in found for before in _before(node)):
+            found.add(node)
+    return found
+
+
+def _forward(nodes: list[Node], constants: set[Node], is_depth_first: bool) -> list[Node]:
+    """Order by readiness. Constants never hold a node up: they come just before their first reader."""
+    waiting = {node: sum(n not in constants for n in _before(node)) for node in nodes}
+    order: list[Node] = []
+    is_placed: set[Node] = set()
+    for unread in (node for node in nodes if node in constants and not _after(node)):
+        order.extend(_missing_constants(unread, constants, is_placed))
+        order.append(unread)
+    ready = deque(node for node in nodes if waiting[node] == 0 and node not in constants)
+    if is_depth_first:
+        ready.reverse()
+    while ready:
+        node = ready.pop() if is_depth_first else ready.popleft()
+        order.extend(_missing_constants(node, constants, is_placed))
+        order.append(node)
+        released = []
+        for successor in _after(node):
+            waiting[successor] -= 1
+            if waiting[successor] == 0:
+                released.append(successor)
+        ready.extend(reversed(released) if is_depth_first else released)
+    return order
+
+
+def _missing_constants(node: Node, constants: set[Node], is_placed: set[Node]) -> list[Node]:
+    found: list[Node] = []
+    stack = [n for n in reversed(list(_before(node))) if n in constants and n not in is_placed]
+    while stack:
+        missing = [n for n in _before(stack[-1]) if n not in is_placed]
+        if missing:
+            stack.extend(reversed(missing))
+            continue
+        constant = stack.pop()
+        if constant not in is_placed:
+            is_placed.add(constant)
+            found.append(constant)
+    return found
+
+
+def _backward(nodes: list[Node], is_stable: bool) -> list[Node]:
+    position = {node: i for i, node in enumerate(nodes)}
+    sinks = [node for node in nodes if not _after(node)]
+    if not is_stable:
+        sinks.sort(key=lambda node: node.type != "NetOutput")
+    order: list[Node] = []
+    is_done: dict[Node, bool] = {}
+    stack = sinks[::-1]
+    while stack:
+        node = stack[-1]
+        if node in is_done:
+            stack.pop()
+            if not is_done[node]:
+                is_done[node] = True
+                order.append(node)
+            continue
+        is_done[node] = False
+        needed: Iterable[Node] = _before(node)
+        if is_stable:
+            needed = sorted(needed, key=position.__getitem__)
+        stack.extend(n for n in reversed(list(needed)) if n not in is_done)
+    return order
+
+
+def _before(node: Node) -> dict[Node, None]:
+    found = {source.node: None for source in node.inputs if source is not None}
+    found.update(dict.fromkeys(node.control_inputs))
+    return found
+
+
+def _after(node: Node) -> dict[Node, None]:
+    found = {reader.node: None for out in node.outputs() for reader in node.consumers(out.index)}
+    found.update(dict.fromkeys(node.control_outputs))
+    return found
