@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ge.graph.graph import CycleError, Graph
 from ge.graph.node import Node, NodeOut
 from ge.plan import ALIGNMENT, Block, GraphPlan, Plan, align
-from ge.tensor_memory import in_place_slots, is_computing, is_constant, is_view, memory_size, view_roots
+from ge.tensor_memory import in_place_slots, is_computing, is_constant, memory_size, view_roots
 
 
 class PlanFault(ValueError):
