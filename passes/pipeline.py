@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from passes.build.memory_plan import PlanMemory
+from passes.build.output_copies import CopyIntoOutputs
 from passes.build.task_list import BuildTasks
 from passes.build.topological_order import SortTopologically
 from passes.driver import Pass
@@ -32,8 +33,8 @@ def infer() -> list[Pass]:
 
 
 def build() -> list[Pass]:
-    """Execution order, places in memory, tasks."""
-    return [SortTopologically(), BuildTasks(), PlanMemory()]
+    """Results get memory of their own; execution order, tasks, places in memory."""
+    return [CopyIntoOutputs(), SortTopologically(), BuildTasks(), PlanMemory()]
 
 
 def compile_passes() -> list[Pass]:
