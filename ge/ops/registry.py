@@ -29,6 +29,8 @@ OutputSpec = tuple[Iterable[int], DataType]
 """Shape (``-1`` unknown dim, ``[-2]`` unknown rank) and element type of one output."""
 InferFunction = Callable[["InferContext"], Sequence[OutputSpec]]
 ComputeFunction = Callable[..., Any]
+ValueOf = Callable[[Node, int], Array | None]
+"""Tells the constant behind an input slot of a node; ``None`` when it is not known."""
 
 
 class Misfit(ValueError):
@@ -130,13 +132,17 @@ class InferContext:
     """What an inference function may ask. Shapes are origin shapes.
 
     ``value(name)`` is the constant behind an input, if it is known now. ``fail`` builds the error to raise.
+    ``new_value_of()`` makes a source of values that remembers nothing yet: bodies are inferred more than once.
     """
 
-    def __init__(self, node: Node, definition: OpDef, value_of: Callable[[Node, int], Array | None]) -> None:
+    def __init__(
+        self, node: Node, definition: OpDef, value_of: ValueOf, new_value_of: Callable[[], ValueOf] | None = None
+    ) -> None:
         self.node = node
         self.op = definition.attributes(node.attrs)
         self._definition = definition
         self._value_of = value_of
+        self.new_value_of = new_value_of if new_value_of is not None else lambda: const_value
         self._slices = definition.signature.input_slices(len(node.inputs))
 
     def _slot(self, name: str) -> int:
@@ -234,13 +240,14 @@ def const_value(node: Node, slot: int) -> Array | None:
     return value.array if isinstance(value, Tensor) else None
 
 
-def infer_node(node: Node, value_of: Callable[[Node, int], Array | None] = const_value) -> bool:
+def infer_node(node: Node, value_of: ValueOf = const_value, new_value_of: Callable[[], ValueOf] | None = None) -> bool:
     """Infer and set the output descriptors of ``node``; return whether any changed.
 
-    Sets shape = origin shape: to be used before formats are refined.
+    Sets shape = origin shape: to be used before formats are refined. Call nodes infer their bodies too, with values
+    from ``new_value_of()`` (by default: Const nodes only).
     """
     found = definition(node)
-    context = InferContext(node, found, value_of)
+    context = InferContext(node, found, value_of, new_value_of)
     for spec in found.signature.attrs.values():
         if spec.is_required and node.attrs.get(spec.name) is None:
             raise context.fail(f"attribute {spec.name} is missing", value=spec.name)

@@ -30,5 +30,5 @@ class InferShapes:
             except CycleError as cycle:
                 raise ReportedError("E19999", reason=f"graph {part.name} has a {cycle}") from cycle
             for node in order:
-                changed |= infer_node(node, values.of_input)
+                changed |= infer_node(node, values.of_input, lambda: ConstantValues().of_input)
         return changed
