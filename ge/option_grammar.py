@@ -55,6 +55,18 @@ def parse_input_shape(text: str) -> dict[str, tuple[Dim, ...]]:
         raise
 
 
+def parse_static_shapes(text: str) -> dict[str, tuple[int, ...]]:
+    """Read ``--input_shape`` as :func:`parse_input_shape` does; a dimension that is not fixed is E10055."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, dims in parse_input_shape(text).items():
+        fixed = tuple(dim for dim in dims if isinstance(dim, int))
+        if len(fixed) != len(dims):
+            reason = f"input '{name}' has a dynamic dimension (-1 or low~high), which is not implemented yet"
+            raise ReportedError("E10055", reason=reason, solution="Give a number for every dimension in --input_shape.")
+        shapes[name] = fixed
+    return shapes
+
+
 def _parse_shape_range(text: str) -> dict[str, tuple[Dim, ...]]:
     if ":" not in text:
         raise ReportedError("E10048", shape_range=text, reason="no input is named", sample=_RANGE_SAMPLE)
@@ -191,6 +203,8 @@ OUTPUT_TYPES: dict[str, DataType] = {
     "FP8E5M2": DataType.DT_FLOAT8_E5M2,
     "FP8E4M3FN": DataType.DT_FLOAT8_E4M3FN,
 }
+# No CPU has these; until the simulator knows them they are refused.
+NARROW_OUTPUT_TYPES = ("HIF8", "HIF4", "FP8E5M2", "FP8E4M3FN")
 _DOCUMENTED_ONLY = frozenset({"INT16", "INT32", "INT64", "UINT16", "UINT32", "UINT64", "DOUBLE"})
 
 

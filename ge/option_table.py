@@ -39,6 +39,7 @@ class Status(Enum):
     IMPLEMENTED = "implemented"
     RECORDED = "recorded"
     NOT_YET = "not implemented yet"
+    REFUSED = "refused with every value"
 
 
 @dataclass(frozen=True)
@@ -280,7 +281,7 @@ _ROWS: dict[str, tuple[_Row, ...]] = {
             "Whether weights are compressed: true or false."),
         ("compress_weight_conf", _TAKEN, _M, _FILE, "", "compress_weight_conf",
             "File with the names of the nodes to compress."),
-        ("compression_optimize_conf", _TAKEN, _M, Rule(check=_no_compression_library), "",
+        ("compression_optimize_conf", Status.REFUSED, _M, Rule(check=_no_compression_library), "",
             "ge.compressionOptimizeConf",
             "Quantisation while compiling; always refused, because the AMCT library is not there."),
         ("sparsity", _TAKEN, _H, _BIT_NUMBER, "0", "ge.enableSparseMatrixWeight",
@@ -357,7 +358,7 @@ _ROWS: dict[str, tuple[_Row, ...]] = {
         ("shape_generalized_build_mode", _TAKEN, _M, _late("shape_precise shape_generalized"), "shape_precise",
             "ge.shape_generalized_build_mode",
             "Deprecated."),
-        ("auto_tune_mode", _TAKEN, _M, Rule(check=_no_auto_tune), "", "",
+        ("auto_tune_mode", Status.REFUSED, _M, Rule(check=_no_auto_tune), "", "",
             "Withdrawn: every value is refused."),
         ("cal_conf", _TAKEN, _M, _FILE, "", "",
             "Calibration settings."),

@@ -1,0 +1,393 @@
+"""From option values to :class:`CompileOptions`: the checks, in the order that decides which fault is reported.
+
+The order is ATC's. Each check is a function of the values as the lexer gives them; none of them looks into the model.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ge import option_grammar
+from ge.atomic_file import check_writable
+from ge.errors import ReportedError
+from ge.graph.types import FORMAT_BY_TEXT
+from ge.option_table import OPTIONS, Kind, Status
+from ge.options import (
+    INPUT_FORMATS,
+    KEEPS_PRECISION,
+    CompileOptions,
+    Environment,
+    Framework,
+    Mode,
+    parse_out_nodes,
+    parse_output_type,
+)
+
+_NEEDS_MODEL = frozenset({Mode.COMPILE, Mode.PRE_CHECK, Mode.COMPILE_OM2, Mode.COMPILE_EXEOM})
+_NEEDS_OUTPUT = _NEEDS_MODEL - {Mode.PRE_CHECK}
+_SUPPORTED_MODES = frozenset({Mode.COMPILE, Mode.TO_JSON, Mode.PRE_CHECK, Mode.DISPLAY})
+_NAMED_MISTAKES = {
+    Framework.CAFFE: "Caffe models (--framework=0)",
+    Framework.MINDSPORE: "MindSpore models (--framework=1)",
+    Framework.TENSORFLOW: "TensorFlow models (--framework=3)",
+}
+
+
+@dataclass(frozen=True)
+class Given:
+    """The values as the lexer gives them, and what happens around them."""
+
+    values: Mapping[str, str]
+    environment: Environment
+    warn: Callable[[str], None]
+    is_library_call: bool = False
+    """Whether a program asks, so that the result goes back to it and neither model nor output must be paths."""
+
+    def __getitem__(self, name: str) -> str:
+        return self.values.get(name, "")
+
+    @property
+    def mode(self) -> Mode:
+        """The value of ``--mode``, or its default."""
+        return Mode(int(self["mode"] or OPTIONS["mode"].default))
+
+    @property
+    def framework(self) -> Framework | None:
+        """The value of ``--framework``, if given."""
+        return Framework(int(self["framework"])) if self["framework"] else None
+
+    @property
+    def check_report(self) -> str:
+        """Path of the report: the option, else the work folder of the environment, else the current folder."""
+        name = OPTIONS["check_report"].default
+        return self["check_report"] or os.path.join(self.environment.work_path, name)
+
+
+def check(given: Given) -> CompileOptions:
+    """Run all checks that the mode asks for and return the typed options; raises the first fault."""
+    for step in CHECKS[given.mode]:
+        step(given)
+    return _typed(given)
+
+
+def _typed(given: Given) -> CompileOptions:
+    framework = Framework.ONNX if given.framework is None else given.framework
+    out_nodes = parse_out_nodes(given["out_nodes"])
+    recorded = {name: given[name] for name in OPTIONS if given[name] and OPTIONS[name].status is Status.RECORDED}
+    return CompileOptions(
+        mode=given.mode,
+        model=given["model"],
+        framework=framework,
+        output=given["output"],
+        soc_version=given["soc_version"],
+        input_shape=option_grammar.parse_static_shapes(given["input_shape"]),
+        input_format=FORMAT_BY_TEXT[given["input_format"] or INPUT_FORMATS[framework][0]],
+        out_nodes=out_nodes,
+        output_type=parse_output_type(given["output_type"], out_nodes),
+        precision_mode=given["precision_mode"],
+        precision_mode_v2=given["precision_mode_v2"],
+        log=given["log"] or OPTIONS["log"].default,
+        display_model_info=given["display_model_info"] == "1",
+        check_report=given.check_report,
+        om=given["om"],
+        json=given["json"],
+        recorded=recorded,
+        command_line=_command_line(given),
+    )
+
+
+def _command_line(given: Given) -> str:
+    """Return the command line as the .om keeps it: the same for the same compile, wherever the files lie."""
+    on_screen_only = {"help", "log", "display_model_info"}
+    words = ["atc"]
+    for name, option in OPTIONS.items():
+        if not given[name] or name in on_screen_only:
+            continue
+        if name == "output":
+            words.append(f"--output={os.path.basename(given[name])}")
+        elif option.rule.kind not in (Kind.FILE, Kind.FOLDER, Kind.TARGET):
+            words.append(f"--{name}={given[name]}")
+    return shlex.join(words)
+
+
+# -- the checks --------------------------------------------------------------------------------------------------------
+
+
+def refuse_unimplemented(given: Given) -> None:
+    """E10055 for options that are known but not built yet, all of them in one message."""
+    refused = []
+    for name, value in given.values.items():
+        option = OPTIONS[name]
+        if option.status is Status.NOT_YET and value not in option.granted:
+            option.check_value(value)
+            refused.append(option.flag)
+    if refused:
+        verb = "is" if len(refused) == 1 else "are"
+        raise ReportedError("E10055", reason=f"{', '.join(refused)} {verb} known but not implemented yet")
+
+
+def no_auto_tuning(given: Given) -> None:
+    """E10001 for any value of ``--auto_tune_mode``."""
+    _check_value(given, "auto_tune_mode")
+
+
+def deterministic_pair(given: Given) -> None:
+    """E10001 unless level 0 and ``--deterministic=0`` go together."""
+    _check_value(given, "deterministic_level")
+    level = given["deterministic_level"]
+    is_deterministic = given["deterministic"] == "1"
+    if level and (level != "0") != is_deterministic:
+        reason = f"--deterministic={int(is_deterministic)} goes with level {'1, 2 or 3' if is_deterministic else '0'}"
+        raise OPTIONS["deterministic_level"].refuse(level, reason)
+
+
+def framework_and_weight(given: Given) -> None:
+    """E10007 without a framework, E10008 for Caffe without weights, E10055 for those that are not built yet."""
+    framework = given.framework
+    if framework is None:
+        choices = "0 (Caffe), 1 (MindSpore), 3 (TensorFlow), 5 (ONNX)"
+        raise ReportedError("E10007", parameter="--framework", support=choices)
+    if given["weight"]:
+        option_grammar.check_input_file(given["weight"], "--weight")
+    elif framework is Framework.CAFFE:
+        raise ReportedError("E10008")
+    _onnx_only(framework)
+    if given["weight"]:
+        given.warn("--weight is ignored: only Caffe models have their weights in a second file")
+
+
+def _onnx_only(framework: Framework | None) -> None:
+    if framework in _NAMED_MISTAKES:
+        reason = f"{_NAMED_MISTAKES[framework]} are not implemented yet"
+        raise ReportedError("E10055", reason=reason, solution="Export the model as ONNX and give --framework=5.")
+
+
+def mode_fits_chip(given: Given) -> None:
+    """E10055 where ``--mode`` and ``--soc_version`` do not go together or the mode is not built yet."""
+    is_lite = given["soc_version"] in option_grammar.LITE_SOC_VERSIONS
+    if is_lite != (given.mode is Mode.COMPILE_EXEOM) and given.mode is not Mode.PRE_CHECK and given["soc_version"]:
+        lite = ", ".join(sorted(option_grammar.LITE_SOC_VERSIONS))
+        reason = f"--mode={int(given.mode)} and --soc_version={given['soc_version']} do not go together"
+        raise ReportedError("E10055", reason=reason, solution=f"Use --mode=30 for {lite}, and --mode=0 for others.")
+    _supported_mode(given)
+
+
+def _supported_mode(given: Given) -> None:
+    if given.mode not in _SUPPORTED_MODES:
+        raise ReportedError("E10055", reason=f"--mode={int(given.mode)} is known but not implemented yet")
+
+
+def input_format(given: Given) -> None:
+    """E10001 for a format that the framework does not have."""
+    allowed = INPUT_FORMATS[given.framework or Framework.ONNX]
+    value = given["input_format"]
+    if value and value not in allowed:
+        raise OPTIONS["input_format"].refuse(value, f"for this kind of model it must be one of {', '.join(allowed)}")
+
+
+def required(given: Given) -> None:
+    """E10054 where soc_version, output or model is missing; E10001 for a chip that nobody knows."""
+    names = ["soc_version"]
+    if not given.is_library_call:
+        names += ["output"] * (given.mode in _NEEDS_OUTPUT) + ["model"]
+    for name in names:
+        if not given[name]:
+            raise ReportedError("E10054", parameter=OPTIONS[name].flag)
+    option_grammar.check_soc_version(given["soc_version"])
+
+
+def model_is_readable(given: Given) -> None:
+    """E10001 unless the model is a file that can be read."""
+    if given["model"]:
+        option_grammar.check_input_file(given["model"], "--model")
+
+
+def output_path(given: Given) -> None:
+    """E10022, E10021, E10001 for the path itself, E13004 if it can be seen to be unwritable."""
+    if given["output"]:
+        option_grammar.check_output_stem(given["output"], "--output")
+        check_writable(f"{given['output']}.om")
+
+
+def kernel_choice(given: Given) -> None:
+    """E10001 for ``--op_select_implmode`` and what goes with it."""
+    _check_value(given, "op_select_implmode")
+    if given["optypelist_for_implmode"] and not given["op_select_implmode"]:
+        reason = "it has no effect without --op_select_implmode"
+        raise OPTIONS["optypelist_for_implmode"].refuse(given["optypelist_for_implmode"], reason)
+    if given["op_precision_mode"]:
+        option_grammar.check_input_file(given["op_precision_mode"], "--op_precision_mode")
+        _check_op_precision_file(given["op_precision_mode"])
+
+
+_OP_PRECISIONS = (
+    *("high_precision", "high_performance", "enable_float_32_execution", "enable_hi_float_32_execution"),
+    *("support_out_of_bound_index", "keep_fp16", "super_performance"),
+)
+_MAX_CONFIGURATION_BYTES = 16 << 20
+
+
+def _check_op_precision_file(path: str) -> None:
+    """E20003 unless the file has sections [ByOpType] and [ByNodeName] with name=precision lines."""
+    for number, line in enumerate(_configuration_text(path, "--op_precision_mode").splitlines(), 1):
+        entry = line.strip()
+        name, _, precision = (part.strip() for part in entry.partition("="))
+        if not entry or entry[0] in "#;" or entry in ("[ByOpType]", "[ByNodeName]"):
+            continue
+        if entry[0] == "[" or not name or precision not in _OP_PRECISIONS:
+            expected = f"[ByOpType], [ByNodeName] or name=precision with one of {', '.join(_OP_PRECISIONS)}"
+            raise ReportedError("E20003", file=path, reason=f"line {number} is '{entry[:80]}'; expected {expected}")
+
+
+def _configuration_text(path: str, parameter: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_MAX_CONFIGURATION_BYTES + 1)
+        if len(content) > _MAX_CONFIGURATION_BYTES:
+            raise ReportedError("E13015", file=path, size=os.path.getsize(path), maxsize=_MAX_CONFIGURATION_BYTES)
+        return content.decode("utf-8-sig")
+    except OSError as fault:
+        raise ReportedError("E10001", value=path, parameter=parameter, reason=fault.strerror or str(fault)) from fault
+    except UnicodeDecodeError as fault:
+        raise ReportedError("E20003", file=path, reason="it is not UTF-8 text") from fault
+
+
+def precision(given: Given) -> None:
+    """E10001 for an unknown precision, E10056 for both options, E10055 for a precision that is not built yet."""
+    names = [name for name in ("precision_mode", "precision_mode_v2") if given[name]]
+    for name in names:
+        _check_value(given, name)
+    if len(names) == 2:
+        raise ReportedError(
+            "E10056", parameter1="--precision_mode", parameter2="--precision_mode_v2", solution=_KEEP_ONE_PRECISION
+        )
+    for name in names:
+        if given[name] not in KEEPS_PRECISION:
+            raise ReportedError(
+                "E10055",
+                reason=f"--{name}={given[name]} is known but not implemented yet",
+                solution="Give --precision_mode_v2=origin to keep the precision of the model.",
+            )
+
+
+_KEEP_ONE_PRECISION = "Keep --precision_mode_v2 alone; origin keeps the precision of the model."
+
+
+def input_shape(given: Given) -> None:
+    """All faults of the grammar of ``--input_shape``; E10055 for dynamic dimensions."""
+    option_grammar.parse_static_shapes(given["input_shape"])
+    if given["input_hint_shape"]:
+        option_grammar.parse_hint_shape(given["input_hint_shape"])
+
+
+def other_paths(given: Given) -> None:
+    """E10001 for a recorded option whose file or folder is not there."""
+    for name, option in OPTIONS.items():
+        if given[name] and option.status is Status.RECORDED:
+            if option.rule.kind is Kind.FILE:
+                option_grammar.check_input_file(given[name], option.flag)
+            elif option.rule.kind is Kind.FOLDER:
+                option_grammar.check_input_directory(given[name], option.flag)
+
+
+def compression(given: Given) -> None:
+    """E10005 and E10047 for the options of weight compression."""
+    _check_value(given, "enable_compress_weight")
+    if given["enable_compress_weight"] == "true" and given["compress_weight_conf"]:
+        raise ReportedError("E10047", parameter0="--enable_compress_weight", parameter1="--compress_weight_conf")
+
+
+def check_report_path(given: Given) -> None:
+    """E10022, E10021 and E10001 for ``--check_report``, E13004 if it can be seen to be unwritable."""
+    if given["check_report"]:
+        option_grammar.check_output_stem(given["check_report"], "--check_report")
+        check_writable(given["check_report"])
+
+
+def remaining_values(given: Given) -> None:
+    """The own code of every option whose value is outside its set; pairs of stream options (E10056)."""
+    for name, option in OPTIONS.items():
+        if option.status in (Status.RECORDED, Status.REFUSED):
+            _check_value(given, name)
+    if given["enable_single_stream"] == "true" and given["multi_stream_parallel_mode"]:
+        raise ReportedError("E10056", parameter1="--enable_single_stream", parameter2="--multi_stream_parallel_mode")
+    if given["device_id"] and not re.fullmatch("[0-9]{1,9}", given["device_id"]):
+        raise OPTIONS["device_id"].refuse(given["device_id"], "it must be a number")
+    if given["shape_generalized_build_mode"]:
+        given.warn("--shape_generalized_build_mode is deprecated and has no effect")
+
+
+def outputs(given: Given) -> None:
+    """All faults of ``--out_nodes`` and ``--output_type`` that can be seen without the model."""
+    output_type = parse_output_type(given["output_type"], parse_out_nodes(given["out_nodes"]))
+    wanted = {output_type.whole, *output_type.per_output.values()}
+    refused = [name for name in option_grammar.NARROW_OUTPUT_TYPES if option_grammar.OUTPUT_TYPES[name] in wanted]
+    if refused:
+        raise ReportedError("E10055", reason=f"--output_type={refused[0]} is known but not implemented yet")
+
+
+def json_request(given: Given) -> None:
+    """The options of ``--mode=1``: E10004 for what is missing, E10001 for paths and framework 1."""
+    missing = [ReportedError("E10004", parameter=f"--{name}") for name in ("om", "json") if not given[name]]
+    if missing:
+        missing[0].also = tuple(missing[1:])
+        raise missing[0]
+    if given.framework is Framework.MINDSPORE:
+        reason = "a MindSpore model cannot be written as JSON"
+        raise ReportedError("E10001", value="1", parameter="--framework", reason=reason)
+    _onnx_only(given.framework)
+    if given.mode is Mode.TEXT_TO_JSON and not given["om"].endswith(".txt"):
+        raise OPTIONS["om"].refuse(given["om"], "the file for --mode=5 must end with .txt")
+    option_grammar.check_input_file(given["om"], "--om")
+    option_grammar.check_output_stem(given["json"], "--json")
+    check_writable(given["json"])
+    _supported_mode(given)
+
+
+def display_request(given: Given) -> None:
+    """The options of ``--mode=6``: E10004 without an .om, E10057 with a framework."""
+    if not given["om"]:
+        raise ReportedError("E10004", parameter="--om")
+    if given["framework"]:
+        raise ReportedError("E10057", parameter0="--framework", parameter1="--mode=6")
+    option_grammar.check_input_file(given["om"], "--om")
+
+
+def _check_value(given: Given, name: str) -> None:
+    if given[name]:
+        OPTIONS[name].check_value(given[name])
+
+
+Check = Callable[[Given], None]
+_COMPILE_CHECKS: tuple[Check, ...] = (
+    refuse_unimplemented,
+    no_auto_tuning,
+    deterministic_pair,
+    framework_and_weight,
+    mode_fits_chip,
+    input_format,
+    required,
+    model_is_readable,
+    output_path,
+    kernel_choice,
+    precision,
+    input_shape,
+    other_paths,
+    compression,
+    check_report_path,
+    remaining_values,
+    outputs,
+)
+CHECKS: dict[Mode, tuple[Check, ...]] = {
+    Mode.COMPILE: _COMPILE_CHECKS,
+    Mode.COMPILE_OM2: _COMPILE_CHECKS,
+    Mode.COMPILE_EXEOM: _COMPILE_CHECKS,
+    Mode.PRE_CHECK: tuple(step for step in _COMPILE_CHECKS if step is not output_path),
+    Mode.TO_JSON: (refuse_unimplemented, json_request),
+    Mode.TEXT_TO_JSON: (refuse_unimplemented, json_request),
+    Mode.DISPLAY: (refuse_unimplemented, display_request),
+}

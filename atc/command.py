@@ -1,0 +1,140 @@
+"""The command ``atc``: arguments in, the lines and files of ATC out.
+
+The lines on stdout and their order are a contract with scripts: they are written plainly, never wrapped or coloured.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+
+from atc import installation
+
+logger = logging.getLogger("atc")
+
+START = "ATC start working now, please wait for a moment."
+SUCCESS = "ATC run success, welcome to the next use."
+FAILURE = "ATC run failed, Please check the detail log, Try 'atc --help' for more information"
+FAILED, INTERRUPTED = 255, 130
+USAGE = """\
+usage: atc --model=FILE --framework=5 --soc_version=CHIP --output=PATH [options]
+       atc --mode=1 --om=FILE --json=PATH        write an .om as JSON (a model: add --framework=5)
+       atc --mode=3 --model=FILE --framework=5 --soc_version=CHIP        check a model only
+       atc --mode=6 --om=FILE        show what an .om holds"""
+NOTES = """\
+Options are written --name=value or --name value; '-' and '_' in names are the same, and a name may be shortened as
+long as it stays unique. Quote values with ';' or blanks. Options marked "hardware only" or "recorded only" are checked
+and kept in the .om, but change nothing here."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``atc`` with ``argv`` (by default those of the process) and return its exit status: 0, 255, or 130."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    foreign = installation.foreign_ge()
+    if foreign:
+        _show_error(installation.explanation(foreign))
+        return FAILED
+    try:
+        return _run(sys.argv[1:] if argv is None else argv)
+    except KeyboardInterrupt:
+        _show_error("interrupted")
+        return INTERRUPTED
+
+
+def entry() -> None:
+    """Console entry point."""
+    sys.exit(main())
+
+
+def _run(argv: Sequence[str]) -> int:
+    from atc.help_text import help_text
+    from atc.lexer import UsageFault, lex
+    from ge.errors import ReportedError
+    from ge.option_table import OPTIONS
+
+    _show(START)
+    try:
+        values = lex(argv, OPTIONS)
+    except UsageFault as fault:
+        _show_error(f"ERROR: {fault}")
+        reason = f"The cause is not known to the error catalogue: {fault}."
+        return _fail(ReportedError("E19999", reason=reason, solution="'atc --help' lists the options.").lines())
+    except ReportedError as error:
+        return _fail(error.lines())
+    if values.get("help") == "true":
+        _show(help_text(USAGE, OPTIONS, NOTES))
+        return 0
+    warnings: list[str] = []
+    errors = _work(values, warnings)
+    _show("...")
+    if errors:
+        return _fail(errors)
+    _show(SUCCESS)
+    for warning in warnings:
+        _show(warning)
+    return 0
+
+
+def _work(values: Mapping[str, str], warnings: list[str]) -> list[str]:
+    """Check the values and do what the mode says; return the lines of the error, none if all went well.
+
+    This is the boundary where a fault of the program becomes E19999.
+    """
+    from atc.checks import Given, check
+    from atc.modes import run_mode
+    from atc.screen_log import screen_log
+    from ge.errors import ReportedError
+    from ge.options import Environment
+    from ge.session import CompileSession
+
+    def emit(line: str) -> None:
+        # ATC shows warnings after the result line
+        if line.startswith("WARNING: "):
+            warnings.append(line)
+        else:
+            _show(line)
+
+    level = values.get("log", "null")
+    try:
+        environment = Environment.read()
+        with screen_log(level, on_stdout=environment.log_to_stdout):
+            try:
+                options = check(Given(values, environment, lambda text: emit(f"WARNING: {text}")))
+                run_mode(options, CompileSession(options, environment, emit))
+            except Exception:
+                logger.debug("the run failed", exc_info=True)
+                raise
+    except ReportedError as error:
+        return error.lines()
+    except MemoryError:
+        reason = "There is not enough memory for this model."
+        return ReportedError("E19999", reason=reason, solution="Free memory or use a larger machine.").lines()
+    except Exception as fault:  # noqa: BLE001 - the one boundary for faults of the program itself
+        frame = traceback.extract_tb(fault.__traceback__)[-1]
+        reason = f"{type(fault).__name__} in {frame.name}: {fault}"
+        return ReportedError("E19999", reason=reason).lines()
+    return []
+
+
+def _fail(lines: Sequence[str]) -> int:
+    _show(FAILURE)
+    for line in lines:
+        _show(line)
+    return FAILED
+
+
+def _show(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _show_error(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    entry()

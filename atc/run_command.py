@@ -1,0 +1,220 @@
+"""The command ``om-run``: run an .om on the CPU, with the options, files and lines of ais_bench."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from atc import installation
+
+if TYPE_CHECKING:
+    from atc.input_files import Array, Run, Tensor
+    from atc.run_options import RunOptions
+    from atc.run_summary import Sample
+    from ge.errors import ReportedError
+
+USAGE = """\
+usage: om-run --model=FILE.om [--input=FILES] [--output=DIR] [options]
+
+Runs a compiled model on the CPU. Times are those of the CPU simulation, not of an NPU."""
+NOTES = """\
+Options are written --name=value or --name value; '-' and '_' in names are the same. Results are saved as
+DIR/<date-time>/<name of the first input's file>_<number of the output>, with DIR/<date-time>_summary.json beside."""
+FAILED, INTERRUPTED = 1, 130
+
+
+class Times(Protocol):
+    """``exec_time_list`` holds milliseconds per run."""
+
+    @property
+    def exec_time_list(self) -> Sequence[float]: ...
+
+
+class Session(Protocol):
+    """The part of ``simulator.InferSession`` that the command uses."""
+
+    def get_inputs(self) -> Sequence[Tensor]: ...
+    def get_outputs(self) -> Sequence[Tensor]: ...
+    def kernels(self) -> Sequence[tuple[str, str, str]]: ...
+    def infer(self, feeds: Sequence[Array], /) -> Sequence[Array]: ...
+    def summary(self) -> Times: ...
+
+
+OpenSession = Callable[["RunOptions"], Session]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``om-run`` with ``argv`` (by default those of the process); return 0, 1 for any error, 130 if interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    foreign = installation.foreign_ge()
+    if foreign:
+        _show_error(installation.explanation(foreign))
+        return FAILED
+    try:
+        return _run(sys.argv[1:] if argv is None else argv)
+    except KeyboardInterrupt:
+        _show_error("interrupted")
+        return INTERRUPTED
+
+
+def entry() -> None:
+    """Console entry point."""
+    sys.exit(main())
+
+
+def _run(argv: Sequence[str]) -> int:
+    """Read the command line and do what it says. This is the boundary where a fault of the program becomes R1999."""
+    from atc.help_text import help_text
+    from atc.lexer import UsageFault, lex
+    from atc.run_options import RUN_OPTIONS, run_options
+    from ge.errors import ReportedError
+
+    values: dict[str, str] = {}
+    try:
+        values = lex(argv, RUN_OPTIONS)
+        if values.get("help") == "true":
+            _show(help_text(USAGE, RUN_OPTIONS, NOTES))
+            return 0
+        if "infer_queue_count" in values:
+            _show_error("WARNING: --infer_queue_count was withdrawn and is ignored")
+        run(run_options(values), values, open_session)
+    except UsageFault as fault:
+        return _fail(ReportedError("R1003", reason=str(fault)))
+    except ReportedError as error:
+        return _fail(error)
+    except MemoryError:
+        reason = "There is not enough memory for this run."
+        return _fail(ReportedError("R1999", reason=reason, solution="Free memory or use a larger machine."))
+    except Exception as fault:  # noqa: BLE001 - the one boundary for faults of the program itself
+        if values.get("debug") == "true":
+            _show_error(traceback.format_exc())
+        frame = traceback.extract_tb(fault.__traceback__)[-1]
+        return _fail(ReportedError("R1999", reason=f"{type(fault).__name__} in {frame.name}: {fault}"))
+    return 0
+
+
+def open_session(options: RunOptions) -> Session:
+    """Load the model; R1010 for what is no .om at all, the reader's own codes for what is wrong inside."""
+    from ge.errors import ReportedError
+    from ge.options import Environment
+    from simulator.session import InferSession
+
+    path = options.model
+    reason = ""
+    if not path.lower().endswith(".om"):
+        reason = "its name does not end with .om; a model is compiled with atc first"
+    elif not os.path.isfile(path):
+        reason = "the path is not a regular file" if os.path.exists(path) else "the file does not exist"
+    elif not os.access(path, os.R_OK):
+        reason = "the file may not be read"
+    if reason:
+        raise ReportedError("R1010", path=path, reason=reason)
+    threads = Environment.read().num_threads if options.threads is None else options.threads
+    return InferSession(options.device, path, debug=options.debug, threads=threads)
+
+
+def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) -> None:
+    """Run the model as ``options`` say: inputs, warm-up, measured runs, files, summary."""
+    from atc import input_files, output_files
+    from atc.run_summary import Summary
+    from ge.atomic_file import check_writable, write_atomically
+
+    folder = output_files.output_folder(options.output, options.output_dirname) if options.output else None
+    if folder:
+        check_writable(folder / output_files.MADE_UP_NAME, code=output_files.CODE)
+    session = opener(options)
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    if options.debug:
+        _show_model(session)
+    runs = [input_files.Run(((),))]
+    if options.input:
+        files = input_files.assign_files(options.input, inputs)
+        runs = input_files.plan_runs(files, inputs, allow_reinterpret=options.allow_reinterpret)
+        if folder:
+            output_files.check_names(files)
+            output_files.check_division(runs, outputs)
+    samples: list[Sample] = []
+    times: list[float] = []
+    for i, one in enumerate(runs):
+        feeds = input_files.load_run(one, inputs) if options.input else _made_up(options, inputs)
+        results = _measured(session, feeds, options.warmup_count if i == 0 else 0, options.loop, times)
+        if folder:
+            samples += _saved(folder, one, results, options.outfmt)
+    summary = Summary(times, _batchsize(options, inputs), samples)
+    for line in summary.lines():
+        _show(line)
+    if folder:
+        write_atomically(f"{folder}_summary.json", summary.text(arguments), code=output_files.CODE)
+        _show(f"Results are in {folder}")
+
+
+def _made_up(options: RunOptions, inputs: Sequence[Tensor]) -> list[Array]:
+    from atc import made_up_inputs
+
+    if options.pure_data_type == "zero":
+        _show("Inputs are made up: zeros")
+        return made_up_inputs.zero_inputs(inputs)
+    _show(f"Inputs are made up: random, seed {made_up_inputs.SEED}")
+    return made_up_inputs.random_inputs(inputs)
+
+
+def _measured(session: Session, feeds: Sequence[Array], warmups: int, loop: int, times: list[float]) -> Sequence[Array]:
+    """Run ``warmups`` times unmeasured and ``loop`` times measured; add the measured times to ``times``."""
+    for _ in range(warmups):
+        session.infer(feeds)
+    known = len(session.summary().exec_time_list)
+    results: Sequence[Array] = []
+    for _ in range(loop):
+        results = session.infer(feeds)
+    times += list(session.summary().exec_time_list)[known:]
+    return results
+
+
+def _saved(folder: Path, one: Run, results: Sequence[Array], form: str) -> list[Sample]:
+    from atc.output_files import save_run
+    from atc.run_summary import Sample
+
+    paths = save_run(folder, one, results, form)
+    return [Sample(files, outfiles) for files, outfiles in zip(one.wanted, paths, strict=True)]
+
+
+def _batchsize(options: RunOptions, inputs: Sequence[Tensor]) -> int:
+    if options.batchsize is not None:
+        return options.batchsize
+    return inputs[0].shape[0] if inputs and inputs[0].shape else 1
+
+
+def _show_model(session: Session) -> None:
+    for kind, tensors in (("input", session.get_inputs()), ("output", session.get_outputs())):
+        for i, tensor in enumerate(tensors):
+            _show(f"{kind} {i}: {tensor.name} {tensor.datatype} {list(tensor.shape)}, {tensor.size} bytes")
+    kernels = session.kernels()
+    slow = [(node, optype) for node, optype, kernel in kernels if kernel == "reference"]
+    _show(f"steps: {len(kernels)}, {len(slow)} of them with the slow reference kernel")
+    for node, optype in slow:
+        _show(f"  {node} ({optype})")
+
+
+def _fail(error: ReportedError) -> int:
+    for line in error.lines():
+        _show_error(line)
+    return FAILED
+
+
+def _show(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _show_error(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    entry()

@@ -1,0 +1,189 @@
+"""The options of ``om-run``: those of ais_bench, with msit's spellings and short forms as further names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ge.errors import ReportedError
+from ge.option_table import Kind, Option, Rule, Status
+
+_MAX_REPEATS = 10**9
+
+
+def _count(least: int, most: int = _MAX_REPEATS) -> Rule:
+    def check(text: str) -> str | None:
+        if re.fullmatch("[0-9]{1,10}", text) and least <= int(text) <= most:
+            return None
+        limit = f"from {least} to {most}" if most < _MAX_REPEATS else f"of at least {least}"
+        return f"it must be a number {limit}"
+
+    return Rule(code="R1001", check=check)
+
+
+def _one_of(values: str) -> Rule:
+    return Rule(code="R1001", values=tuple(values.split()))
+
+
+_TEXT = Rule(code="R1001")
+_SWITCH = Rule(kind=Kind.SWITCH, code="R1001")
+_FILE = Rule(kind=Kind.FILE, code="R1001")
+_TARGET = Rule(kind=Kind.TARGET, code="R1001")
+_WORKS, _LATER = Status.IMPLEMENTED, Status.NOT_YET
+
+# fmt: off
+# name, further names, status, rule, default, help text
+_ROWS: dict[str, tuple[tuple[str, str, Status, Rule, str, str], ...]] = {
+    "General": (
+        ("help", "h", _WORKS, Rule(kind=Kind.FLAG, code="R1001"), "", "Show this text."),
+        ("model", "m om om_model", _WORKS, _FILE, "", "The .om file to run."),
+        ("device", "d", _WORKS, _count(0, 255), "0", "Device number; there is one device, the CPU."),
+        ("threads", "", _WORKS, _count(1, 4096), "", "Threads to compute with; by default all usable cores."),
+        ("debug", "", _WORKS, _SWITCH, "false", "Show inputs, outputs and kernels of the model."),
+    ),
+    "Input": (
+        ("input", "i", _WORKS, _TEXT, "",
+            "Files, all of the first input first, separated by commas; or one directory per input. Without it the "
+            "inputs are made up, see --pure_data_type."),
+        ("pure_data_type", "pdt", _WORKS, _one_of("zero random"), "zero",
+            "What made up inputs hold: zero, or random values (the same ones on every run)."),
+        ("allow_reinterpret", "", _WORKS, _SWITCH, "false",
+            "Take .npy files of the right number of bytes whatever their data type and shape are."),
+    ),
+    "Output": (
+        ("output", "o", _WORKS, _TARGET, "", "Directory for the results; without it nothing is saved."),
+        ("output_dirname", "od", _WORKS, _TEXT, "",
+            "Directory inside --output, written over on every run; by default named after date and time."),
+        ("outfmt", "", _WORKS, _one_of("NPY BIN TXT"), "BIN", "Form of the results: NPY, BIN or TXT."),
+    ),
+    "Measuring": (
+        ("loop", "l", _WORKS, _count(1), "1", "How often every set of inputs is run."),
+        ("warmup_count", "wcount", _WORKS, _count(0), "1", "Runs before the measured ones."),
+        ("batchsize", "", _WORKS, _count(1), "", "Samples per run, for the throughput; by default the first "
+            "dimension of the first input."),
+    ),
+    "Dynamic shapes": (
+        ("dymBatch", "db dym_batch", _LATER, _TEXT, "", "Batch size to run a model with batch gears at."),
+        ("dymHW", "dhw dym_hw", _LATER, _TEXT, "", "Image size, \"h,w\"."),
+        ("dymDims", "dd dym_dims", _LATER, _TEXT, "", "Dimensions, \"a:1,600;b:1,600\"."),
+        ("dymShape", "ds dym_shape", _LATER, _TEXT, "", "Shapes, \"a:1,600;b:1,600\"."),
+        ("dymShape_range", "dr dym_shape_range", _LATER, _TEXT, "", "Ranges of shapes to run one after the other."),
+        ("auto_set_dymshape_mode", "asdsm", _LATER, _SWITCH, "false", "Take the shapes from the .npy files."),
+        ("auto_set_dymdims_mode", "asddm", _LATER, _SWITCH, "false", "Take the dimensions from the .npy files."),
+        ("outputSize", "outsize output_size", _LATER, _TEXT, "", "Bytes of each output."),
+    ),
+    "Others": (
+        ("output_batchsize_axis", "oba", _LATER, _TEXT, "0", "Axis along which results are split into samples."),
+        ("run_mode", "rm", _LATER, _one_of("array files tensor full"), "array", "How inputs are handed over."),
+        ("display_all_summary", "das", _LATER, _SWITCH, "false", "Show the times of copies too."),
+        ("dump", "", _LATER, _SWITCH, "false", "Save what every operator computes."),
+        ("dump_npy", "", _LATER, _SWITCH, "false", "Convert the dump to .npy."),
+        ("profiler", "pf", _LATER, _SWITCH, "false", "Measure every operator."),
+        ("profiler_rename", "", _LATER, _SWITCH, "false", "Name the profile after the call."),
+        ("acl_json_path", "acl", _LATER, _FILE, "", "Configuration of dump and profile."),
+        ("aipp_config", "", _LATER, _FILE, "", "AIPP configuration."),
+        ("divide_input", "", _LATER, _SWITCH, "false", "Share the inputs between devices."),
+        ("pipeline", "", _LATER, _SWITCH, "false", "Read, run and save at the same time."),
+        ("energy_consumption", "", _LATER, _SWITCH, "false", "Measure the energy."),
+        ("npu_id", "", _LATER, _TEXT, "", "Chip for --energy_consumption."),
+        ("backend", "", _LATER, _TEXT, "", "Other engine to run with."),
+        ("perf", "", _LATER, _SWITCH, "false", "Measure the other engine."),
+        ("infer_queue_count", "", _WORKS, _TEXT, "", "Withdrawn; ignored with a warning."),
+    ),
+}
+# fmt: on
+# What options that are not implemented yet may be set to, because it is what happens anyway.
+_GRANTED: dict[str, tuple[str, ...]] = {
+    "run_mode": ("array",),
+    "output_batchsize_axis": ("0",),
+    "dymBatch": ("0",),
+}
+
+
+def _options() -> Iterator[Option]:
+    for group, rows in _ROWS.items():
+        for name, aliases, status, rule, default, text in rows:
+            granted = _GRANTED.get(name, ("false",) if rule.kind is Kind.SWITCH else ())
+            yield Option(
+                name, group, text, rule, status, default=default, granted=granted, aliases=tuple(aliases.split())
+            )
+
+
+RUN_OPTIONS: dict[str, Option] = {option.name: option for option in _options()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options of one run of ``om-run``, checked and typed."""
+
+    model: str
+    input: tuple[str, ...] = ()
+    """Files or directories as given; empty: inputs are made up."""
+    output: str = ""
+    output_dirname: str = ""
+    outfmt: str = "BIN"
+    loop: int = 1
+    warmup_count: int = 1
+    pure_data_type: str = "zero"
+    batchsize: int | None = None
+    threads: int | None = None
+    debug: bool = False
+    allow_reinterpret: bool = False
+    device: int = 0
+
+
+def run_options(values: Mapping[str, str]) -> RunOptions:
+    """Check ``values`` (as the lexer gives them) and return the typed options; raises the first fault."""
+    _refuse_unimplemented(values)
+    for name, value in values.items():
+        RUN_OPTIONS[name].check_value(value)
+    if not values.get("model"):
+        raise ReportedError("R1002", parameter="--model")
+    names = tuple(part.strip() for part in values.get("input", "").split(",")) if values.get("input") else ()
+    if "" in names:
+        raise RUN_OPTIONS["input"].refuse(values["input"], "there is an empty name between two commas")
+    if names and "pure_data_type" in values:
+        raise ReportedError("R1006", parameter1="--pure_data_type", parameter2="--input")
+    _check_dirname(values)
+
+    def number(name: str) -> int | None:
+        return int(values[name]) if name in values else None
+
+    return RunOptions(
+        model=values["model"],
+        input=names,
+        output=values.get("output", ""),
+        output_dirname=values.get("output_dirname", ""),
+        outfmt=values.get("outfmt", "BIN"),
+        loop=int(values.get("loop", "1")),
+        warmup_count=int(values.get("warmup_count", "1")),
+        pure_data_type=values.get("pure_data_type", "zero"),
+        batchsize=number("batchsize"),
+        threads=number("threads"),
+        debug=values.get("debug") == "true",
+        allow_reinterpret=values.get("allow_reinterpret") == "true",
+        device=int(values.get("device", "0")),
+    )
+
+
+def _refuse_unimplemented(values: Mapping[str, str]) -> None:
+    for name, value in values.items():
+        option = RUN_OPTIONS[name]
+        if option.status is Status.NOT_YET and value not in option.granted:
+            raise ReportedError("R1005", parameter=option.flag)
+    if "," in values.get("device", ""):
+        raise ReportedError("R1005", parameter="--device with several numbers", solution="Give one device number.")
+
+
+def _check_dirname(values: Mapping[str, str]) -> None:
+    name = values.get("output_dirname", "")
+    if not name:
+        return
+    if not values.get("output"):
+        raise ReportedError("R1004", parameter="--output_dirname", needed="--output")
+    parts = re.split(r"[/\\]" if os.name == "nt" else "/", name)
+    if os.path.isabs(name) or ".." in parts or not any(part not in ("", ".") for part in parts):
+        reason = "it must be a path inside --output, without '..'"
+        raise RUN_OPTIONS["output_dirname"].refuse(name, reason)
