@@ -2,10 +2,12 @@
 
 from ge.ops import (
     activation,
+    block,
     boundary,
     cast,
     concat,
     conv,
+    conv_transpose,
     creation,
     gather,
     math,
@@ -16,6 +18,7 @@ from ge.ops import (
     rearrange,
     reduce,
     reshape,
+    resize,
     slicing,
     softmax,
 )
@@ -33,10 +36,12 @@ from ge.ops.registry import (
 
 FAMILIES = (
     activation,
+    block,
     boundary,
     cast,
     concat,
     conv,
+    conv_transpose,
     creation,
     gather,
     math,
@@ -47,6 +52,7 @@ FAMILIES = (
     rearrange,
     reduce,
     reshape,
+    resize,
     slicing,
     softmax,
 )

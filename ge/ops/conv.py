@@ -93,9 +93,7 @@ def _convolve_depthwise(x: Array, filter: Array, windows: Sequence[Window], resu
         result += term
 
 
-def convolve_transposed(
-    x: Array, filter: Array, windows: Sequence[Window], groups: int = 1, dtype: Any = None
-) -> Array:
+def convolve_transposed(x: Array, filter: Array, windows: Sequence[Window], groups: int = 1) -> Array:
     """Transpose of :func:`convolve`: scatter ``x`` [N, C, counts] by ``filter`` [C, O/groups, taps] to [N, O, sizes].
 
     ``windows`` are those of the convolution that reads the result.
@@ -104,7 +102,7 @@ def convolve_transposed(
     kernel = filter.shape[2:]
     weights = filter.reshape(groups, channels // groups, -1).transpose(0, 2, 1)
     space = [max(w.size + w.before, w.reach) for w in windows]
-    result = np.zeros((len(x), groups * per_group, *space), np.result_type(x, filter) if dtype is None else dtype)
+    result = np.zeros((len(x), groups * per_group, *space), np.result_type(x, filter))
     for sample in range(len(x)):
         spread = np.matmul(weights, x[sample].reshape(groups, channels // groups, -1))
         spread = spread.reshape(groups * per_group, *kernel, *x.shape[2:])
@@ -131,7 +129,7 @@ def _conv_windows(op: Any, sizes: Sequence[int], kernel: Sequence[int]) -> list[
     return slide_all(sizes, kernel, strides, dilations, op.pads, padding_mode(op, "padding"))
 
 
-def _with_bias(y: Array, bias: Array | None) -> Array:
+def with_bias(y: Array, bias: Array | None) -> Array:
     if bias is not None:
         y += bias.reshape(-1, *[1] * (y.ndim - 2)).astype(y.dtype, copy=False)
     return y
@@ -140,11 +138,11 @@ def _with_bias(y: Array, bias: Array | None) -> Array:
 def _conv(op: Any, x: Array, filter: Array, bias: Array | None, groups: int) -> Array:
     x = exact_operand(channels_first(x, op.data_format), op.offset_x)
     windows = _conv_windows(op, x.shape[2:], filter.shape[2:])
-    return from_channels_first(_with_bias(convolve(x, exact_operand(filter), windows, groups), bias), op.data_format)
+    return from_channels_first(with_bias(convolve(x, exact_operand(filter), windows, groups), bias), op.data_format)
 
 
 # -- inference -----------------------------------------------------------------------------------------------------
-def _operand_dims(ctx: InferContext, name: str, data_format: str, attribute: str) -> list[int] | None:
+def operand_dims(ctx: InferContext, name: str, data_format: str, attribute: str) -> list[int] | None:
     """Return the dims of an operand, channels first; ``None`` when the rank is unknown."""
     shape = ctx.shape(name)
     if shape.is_unknown_rank():
@@ -154,25 +152,25 @@ def _operand_dims(ctx: InferContext, name: str, data_format: str, attribute: str
     return shape_channels_first(shape, data_format)
 
 
-def _formats(ctx: InferContext, rank: int) -> tuple[str, str]:
+def formats(ctx: InferContext, rank: int) -> tuple[str, str]:
     letters = channels_first_name(rank)
     data_format = check_format(ctx, ctx.op.data_format, letters)
     return data_format, check_format(ctx, filter_format(ctx.op, data_format), letters)
 
 
-def _check_reserved(ctx: InferContext) -> None:
+def check_reserved(ctx: InferContext) -> None:
     if ctx.has("offset_w"):
         raise ctx.fail("input offset_w is reserved and must not be connected", value="offset_w")
 
 
-def _check_bias(ctx: InferContext, outputs: int) -> None:
+def check_bias(ctx: InferContext, outputs: int) -> None:
     if ctx.has("bias"):
         size = Shape(ctx.shape("bias")).elements
         if -1 not in (size, outputs) and size != outputs:
             raise ctx.fail(f"bias has {size} elements, but there are {outputs} output channels", value="bias")
 
 
-def _result_type(ctx: InferContext, x: str, filter: str) -> DataType:
+def result_type(ctx: InferContext, x: str, filter: str) -> DataType:
     found, other = ctx.dtype(x), ctx.dtype(filter)
     if found in INTEGERS and other in INTEGERS:
         return DataType.DT_INT32
@@ -183,11 +181,11 @@ def _result_type(ctx: InferContext, x: str, filter: str) -> DataType:
 
 def _infer_conv(rank: int) -> Callable[[InferContext], Sequence[OutputSpec]]:
     def infer(ctx: InferContext) -> Sequence[OutputSpec]:
-        data_format, weights_format = _formats(ctx, rank)
-        _check_reserved(ctx)
-        dtype = _result_type(ctx, "x", "filter")
-        x = _operand_dims(ctx, "x", data_format, "data_format") or [-1] * rank
-        weights = _operand_dims(ctx, "filter", weights_format, "filter format") or [-1] * rank
+        data_format, weights_format = formats(ctx, rank)
+        check_reserved(ctx)
+        dtype = result_type(ctx, "x", "filter")
+        x = operand_dims(ctx, "x", data_format, "data_format") or [-1] * rank
+        weights = operand_dims(ctx, "filter", weights_format, "filter format") or [-1] * rank
         groups = ctx.op.groups
         if groups < 1:
             raise ctx.fail(f"groups {groups} must be positive", value="groups")
@@ -205,21 +203,21 @@ def _infer_conv(rank: int) -> Callable[[InferContext], Sequence[OutputSpec]]:
 def _infer_counts(
     ctx: InferContext, x: Sequence[int], kernel: Sequence[int], outputs: int, data_format: str
 ) -> list[int]:
-    _check_bias(ctx, outputs)
+    check_bias(ctx, outputs)
     windows = _conv_windows(ctx.op, x[2:], kernel)
     return shape_in_format([x[0], outputs, *(w.count for w in windows)], data_format)
 
 
 def _infer_depthwise(ctx: InferContext) -> Sequence[OutputSpec]:
-    data_format, weights_format = _formats(ctx, 4)
-    _check_reserved(ctx)
-    x = _operand_dims(ctx, "x", data_format, "data_format") or [-1] * 4
-    multiplier, channels, *kernel = _operand_dims(ctx, "filter", weights_format, "filter format") or [-1] * 4
+    data_format, weights_format = formats(ctx, 4)
+    check_reserved(ctx)
+    x = operand_dims(ctx, "x", data_format, "data_format") or [-1] * 4
+    multiplier, channels, *kernel = operand_dims(ctx, "filter", weights_format, "filter format") or [-1] * 4
     if -1 not in (x[1], channels) and x[1] != channels:
         raise ctx.fail(f"x has {x[1]} channels, but the filter is for {channels}", value="filter")
     known = x[1] if channels == -1 else channels
     outputs = -1 if -1 in (known, multiplier) else known * multiplier
-    return [(_infer_counts(ctx, x, kernel, outputs, data_format), _result_type(ctx, "x", "filter"))]
+    return [(_infer_counts(ctx, x, kernel, outputs, data_format), result_type(ctx, "x", "filter"))]
 
 
 # -- operators -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ge.graph.types import DataType
-from ge.ops.inference import normalize_axis
+from ge.ops.inference import axis_in_rank
 from ge.ops.registry import Array, InferContext, OutputSpec, operator
 
 
@@ -27,7 +27,7 @@ def _infer_axes(ctx: InferContext, name: str, axes: Sequence[int]) -> Sequence[O
     shape = ctx.shape(name)
     if not shape.is_unknown_rank():
         for axis in axes:
-            normalize_axis(ctx, axis, max(len(shape), 1))
+            axis_in_rank(axis, max(len(shape), 1))
     return [(shape, ctx.dtype(name))]
 
 
