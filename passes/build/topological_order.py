@@ -111,8 +111,7 @@ def _missing_constants(node: Node, constants: set[Node], is_placed: set[Node]) -
 def _backward(nodes: list[Node], is_stable: bool) -> list[Node]:
     position = {node: i for i, node in enumerate(nodes)}
     sinks = [node for node in nodes if not _after(node)]
-    if not is_stable:
-        sinks.sort(key=lambda node: node.type != "NetOutput")
+    sinks.sort(key=lambda node: (node.type == "NetOutput") is is_stable)
     order: list[Node] = []
     is_done: dict[Node, bool] = {}
     stack = sinks[::-1]

@@ -1,0 +1,120 @@
+"""Oracles for memory plans that know nothing of lifetimes or symbols: they look at plan and graph alone.
+
+:func:`run_symbolically` executes a plan on a memory whose cells remember which tensor was written there last.
+:func:`most_bytes_in_use` counts, step by step, the bytes that somebody still needs.
+"""
+
+from __future__ import annotations
+
+from ge.graph import Graph, Node, NodeOut
+from ge.plan import Block, GraphPlan, align
+
+CELL = 512
+
+ELEMENTWISE = {"Relu", "Sigmoid", "Add", "Mul"}
+"""Operator types of the test graphs that may write over an input of the same shape."""
+
+
+def build_session():
+    """Return a fresh session with default options."""
+    from ge.options import CompileOptions, Environment
+    from ge.session import CompileSession
+
+    return CompileSession(CompileOptions(), Environment())
+
+
+def shown_by(plan: GraphPlan, out: NodeOut) -> NodeOut:
+    """Follow nodes without a task back to the tensor that was computed, given or constant."""
+    running = {task.node for task in plan.tasks}
+    while out.node.name not in running and out.node.inputs:
+        out = out.node.inputs[0]
+    return out
+
+
+def run_symbolically(graph: Graph, plan: GraphPlan) -> None:
+    """Run the tasks: assert that every task, and the caller in the end, reads what the graph says it reads."""
+    memory: dict[int, NodeOut] = {}
+    for node in graph.data_nodes():
+        _write(memory, plan, node.output())
+    for task in plan.tasks:
+        node = graph.find(task.node)
+        assert node is not None
+        for source in node.inputs:
+            if source is not None:
+                _assert_holds(memory, plan, source, f"input of {node.name}")
+        _assert_may_write(plan, node)
+        for workspace in plan.workspaces.get(node.name, []):
+            for cell in _cells(workspace):
+                memory[cell] = NodeOut(node, -1)
+        for source in node.inputs:
+            if source is not None and node.name in plan.workspaces:
+                _assert_holds(memory, plan, source, f"input of {node.name} while its body runs")
+        for out in node.outputs():
+            _write(memory, plan, out)
+        for out in node.outputs():
+            _assert_holds(memory, plan, out, f"output of {node.name}")
+    for out in graph.outputs:
+        _assert_holds(memory, plan, out, "result")
+
+
+def _cells(block: Block) -> range:
+    return range(block.offset // CELL, (block.offset + align(block.size)) // CELL)
+
+
+def _write(memory: dict[int, NodeOut], plan: GraphPlan, out: NodeOut) -> None:
+    for cell in _cells(plan.blocks[out.node.name, out.index]):
+        memory[cell] = out
+
+
+def _assert_holds(memory: dict[int, NodeOut], plan: GraphPlan, out: NodeOut, what: str) -> None:
+    root = shown_by(plan, out)
+    if root.node.type == "Const" or root.node.attrs.get("_load_time_const"):
+        assert (out.node.name, out.index) not in plan.blocks
+        return
+    block = plan.blocks[out.node.name, out.index]
+    assert block == plan.blocks[root.node.name, root.index]
+    for cell in _cells(block):
+        assert memory[cell] == root, f"{what}: {root} was overwritten by {memory[cell]}"
+
+
+def _assert_may_write(plan: GraphPlan, node: Node) -> None:
+    """A task writes outside its inputs; an elementwise one may write exactly over one input of its shape."""
+    read = [plan.blocks[s.node.name, s.index] for s in node.inputs if s and (s.node.name, s.index) in plan.blocks]
+    for out in node.outputs():
+        block = plan.blocks[out.node.name, out.index]
+        touched = [other for other in read if set(_cells(other)) & set(_cells(block))]
+        assert len(touched) <= 1
+        if touched:
+            assert touched == [block]
+            assert node.type in ELEMENTWISE
+            source = next(s for s in node.inputs if s and plan.blocks.get((s.node.name, s.index)) == block)
+            assert source.desc.data_type == out.desc.data_type
+            assert shown_by(plan, source).node.type != "Data"
+
+
+def most_bytes_in_use(graph: Graph, plan: GraphPlan) -> int:
+    """Return the most bytes that are needed at one step, shared bytes counted once: O(steps * tensors * readers)."""
+    return max(_bytes_at(graph, plan, step) for step in range(-1, len(plan.tasks) + 1))
+
+
+def _bytes_at(graph: Graph, plan: GraphPlan, step: int) -> int:
+    step_of = {task.node: i for i, task in enumerate(plan.tasks)}
+    in_use: dict[int, int] = {}
+    for (name, index), block in plan.blocks.items():
+        node = graph.find(name)
+        assert node is not None
+        root = shown_by(plan, NodeOut(node, index))
+        if step_of.get(root.node.name, -1) <= step <= _last_use(graph, plan, root, step_of):
+            in_use[block.offset] = max(in_use.get(block.offset, 0), align(block.size))
+    total = sum(in_use.values())
+    for name, blocks in plan.workspaces.items():
+        total += sum(align(block.size) for block in blocks) if step_of[name] == step else 0
+    return total
+
+
+def _last_use(graph: Graph, plan: GraphPlan, root: NodeOut, step_of: dict[str, int]) -> int:
+    last = step_of.get(root.node.name, -1)
+    for node in graph:
+        if any(s is not None and shown_by(plan, s) == root for s in node.inputs):
+            last = max(last, step_of.get(node.name, -1))
+    return len(plan.tasks) if any(shown_by(plan, out) == root for out in graph.outputs) else last

@@ -1,0 +1,28 @@
+"""Which nodes become tasks."""
+
+from ge.plan import Task
+from ge.text import parse_graph
+from passes.build.task_list import BuildTasks
+from tests.passes.build.memory_machine import build_session
+
+
+def test_tasks_are_the_nodes_that_compute_in_graph_order() -> None:
+    graph = parse_graph("""graph g(%x: f32[8]@ND) {
+  %c = Const {value=f32[2]{1.0, 2.0}} -> f32[2]@ND
+  %low = Fill(%c) {_load_time_const=true} -> f32[8]@ND
+  %v = Reshape(%x) -> f32[2,4]@ND
+  %a = Neg(%v) -> f32[2,4]@ND
+  %wait:0 = NoOp() ctrl(%a)
+  %copy = Identity(%a) {_must_copy=true} -> f32[2,4]@ND
+  %i = If(%x, %low) {then_branch=@t, else_branch=@t} -> f32[8]@ND
+  %out:0 = NetOutput(%i, %copy)
+  return %i, %copy
+}
+graph t(%x: f32[8]@ND) { %y = Abs(%x) -> f32[8]@ND return %y }""")
+    session = build_session()
+    assert not BuildTasks().run(graph, session), "the graph stays as it is"
+    assert session.plan.is_static
+    assert session.plan.graphs["g"].tasks == [Task("a"), Task("copy"), Task("i")]
+    assert [task.node for task in session.plan.graphs["t"].tasks] == [
+        node.name for node in graph.subgraphs["t"] if node.type == "Abs"
+    ]
