@@ -1,0 +1,11 @@
+"""The ONNX front end: a model file becomes a GE graph.
+
+    graph = parse("model.onnx", session)
+
+An operator is added with one line in the module of its family (``math.py``, ``reduce.py``, ...); see ``mapping.py``.
+"""
+
+from parsers.onnx.front_end import parse, precheck
+from parsers.onnx.precheck import CheckedNode
+
+__all__ = ["CheckedNode", "parse", "precheck"]

@@ -1,0 +1,12 @@
+"""Repeating elements."""
+
+from __future__ import annotations
+
+from parsers.onnx.mapping import maps_rows
+
+maps_rows(
+    {
+        "Expand": "Expand",
+        "Tile": "Tile",
+    }
+)

@@ -1,0 +1,216 @@
+"""Building GE graphs from ONNX graphs: inputs, constants, nodes in execution order, outputs, nested graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnx import SparseTensorProto
+
+from ge.errors import ReportedError
+from ge.graph import Graph, Node, NodeOut, Tensor, TensorDesc
+from ge.graph.types import Format
+from ge.session import CompileSession
+from parsers.onnx.functions import FunctionBody, Functions, schema_body
+from parsers.onnx.knowledge import Array, Knowledge
+from parsers.onnx.mapping import Mapped, find_mapping
+from parsers.onnx.node_builder import NodeBuilder
+from parsers.onnx.onnx_graph import OnnxGraph, OnnxNode, OnnxValue, execution_order
+from parsers.onnx.opset import schema_of
+from parsers.onnx.scope import Scope
+from parsers.onnx.weights import TensorReader, data_type
+
+MAX_CALL_DEPTH = 32
+"""Nested calls of functions; a function that calls itself never ends."""
+MAX_NODES = 1_000_000
+"""GE nodes of one model; a bound for functions that call each other many times."""
+
+ORIGINAL_NAMES = "_datadump_original_op_names"
+
+
+@dataclass
+class ModelContext:
+    """What all graphs of one model share."""
+
+    session: CompileSession
+    reader: TensorReader
+    functions: Functions
+    n_nodes: int = 0
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What a model input gets from the options: its shape, and its format."""
+
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    format: Format = Format.FORMAT_ND
+
+
+class GraphBuilder:
+    """Builds one GE graph. ``prefix`` starts the name of every node (bodies: ``<subgraph>/``).
+
+    ``results`` are the outputs of each ONNX node by its name.
+    """
+
+    def __init__(self, context: ModelContext, graph: Graph, scope: Scope, prefix: str = "") -> None:
+        self.context = context
+        self.session = context.session
+        self.reader = context.reader
+        self.graph = graph
+        self.scope = scope
+        self.prefix = prefix
+        self.knowledge = Knowledge()
+        self.results: dict[str, list[NodeOut | None]] = {}
+        self._reserved: set[str] = set()
+
+    # -- the parts of a graph ----------------------------------------------------------------------------------------
+    def add_inputs(self, values: Sequence[OnnxValue], feed: Feed) -> None:
+        """Add a Data node per graph input, in order."""
+        for index, value in enumerate(values):
+            if value.kind != "tensor_type":
+                reason = f"model input [{value.name}] is a {value.describe()}; only tensors can be fed"
+                raise ReportedError("E13025", reason=reason)
+            dtype = data_type(value.elem_type, f"model input [{value.name}]")
+            desc = TensorDesc(_fed_shape(value, feed.shapes), feed.format, dtype)
+            self.add_data(value.name, index, desc)
+
+    def add_data(self, tensor: str, index: int, desc: TensorDesc) -> Node:
+        """Add one Data node that stands for ``tensor``."""
+        attrs = {"index": index, "data_type": int(desc.data_type)}
+        node = self.graph.add_node("Data", self.prefix + tensor, attrs=attrs, output_descs=[desc])
+        self.scope.define(tensor, node.output(), f"graph input {tensor}")
+        return node
+
+    def add_initializers(self, source: OnnxGraph) -> None:
+        """Add a Const per initializer, sorted by tensor name."""
+        for k, name in enumerate(sorted(source.initializers)):
+            tensor = source.initializers[name]
+            owner = f"initializer [{name}]"
+            read = self.reader.read_sparse if isinstance(tensor, SparseTensorProto) else self.reader.read
+            array = read(tensor, owner)  # type: ignore[arg-type]
+            stem = self._free_name(f"{self.prefix}{name}_Initializer_{k}")
+            self.scope.define(name, self.graph.add_const(stem, Tensor.of(array)), owner)
+
+    def add_nodes(self, nodes: Sequence[OnnxNode], scope: Scope) -> None:
+        """Map ``nodes`` in execution order."""
+        self._reserved.update(self.prefix + scope.path + node.name for node in nodes)
+        for node in execution_order(nodes):
+            self._add_node(node, scope)
+
+    def outputs(self, values: Sequence[OnnxValue]) -> tuple[list[NodeOut], list[str]]:
+        """Return the producers and names of graph outputs. Raises E13031 for one that nothing produces."""
+        found = []
+        for value in values:
+            source = self.scope.values.get(value.name)
+            if source is None:
+                raise ReportedError("E13031", reason=f"graph output [{value.name}] is produced by nothing")
+            found.append(source)
+        return found, [value.name for value in values]
+
+    # -- nodes -------------------------------------------------------------------------------------------------------
+    def _add_node(self, node: OnnxNode, scope: Scope) -> None:
+        name = self.prefix + scope.path + node.name
+        results = self._results(node, name, scope)
+        if not scope.path:
+            self.results[node.name] = results
+        for j, tensor in enumerate(node.outputs):
+            source = results[j] if j < len(results) else None
+            if tensor and source is None:
+                reason = f"its output {j} ({tensor}) is not supported"
+                raise ReportedError("E11010", opname=name, optype=node.op_type, reason=reason)
+            scope.define(tensor, source, f"node {scope.path}{node.name}")
+
+    def _results(self, node: OnnxNode, name: str, scope: Scope) -> list[NodeOut | None]:
+        called = self.context.functions.find(node)
+        if called is not None:
+            inputs = [scope.find(tensor, node) for tensor in node.inputs]
+            return self._call(node, called, inputs, scope)
+        version = scope.opsets.version(node.domain, f"node {name} ({node.op_type})")
+        schema = schema_of(node.domain, node.op_type, version)
+        mapping = find_mapping(node.domain, node.op_type)
+        n = NodeBuilder(self, node, name, schema, scope)
+        try:
+            if mapping is not None:
+                return _as_list(mapping(n))
+            body = None if schema is None else schema_body(schema, node, n.inputs, scope.opsets)
+        except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as fault:
+            # attribute values that no rule foresaw, such as an axis list of the wrong length
+            raise n.fail(f"its attributes or inputs do not fit together ({fault})") from fault
+        if body is None:
+            raise ReportedError("E13010", opname=name, optype=scope.opsets.type_string(node.domain, node.op_type))
+        return self._call(node, body, n.inputs, scope)
+
+    def _call(
+        self, node: OnnxNode, body: FunctionBody, inputs: Sequence[NodeOut | None], scope: Scope
+    ) -> list[NodeOut | None]:
+        """Inline a function body; its nodes are named ``<call>/<node>``."""
+        formals = [value.name for value in body.graph.inputs]
+        if scope.depth >= MAX_CALL_DEPTH or len(inputs) > len(formals):
+            reason = "its function calls nest too deeply" if scope.depth >= MAX_CALL_DEPTH else "it has too many inputs"
+            raise ReportedError("E11010", opname=scope.path + node.name, optype=node.op_type, reason=reason)
+        bindings = {**body.defaults, **scope.resolve_attributes(node)}
+        inner = Scope(body.opsets, f"{scope.path}{node.name}/", bindings, scope.depth + 1)
+        for i, formal in enumerate(formals):
+            inner.define(formal, inputs[i] if i < len(inputs) else None, f"an argument of {node.name}")
+        self.add_nodes(body.graph.nodes, inner)
+        return [inner.values.get(value.name) for value in body.graph.outputs]
+
+    # -- GE nodes ----------------------------------------------------------------------------------------------------
+    def add_node(
+        self,
+        n: NodeBuilder,
+        type: str,
+        role: str,
+        inputs: Sequence[NodeOut | None],
+        attrs: Mapping[str, Any],
+        n_outputs: int,
+    ) -> Node:
+        """Add a GE node for the ONNX node behind ``n``; called by :meth:`NodeBuilder.add`."""
+        self._count_node(n)
+        own = {**attrs, ORIGINAL_NAMES: [n.name]}
+        return self.graph.add_node(type, self._node_name(n, role), inputs, own, n_outputs)
+
+    def add_const(self, n: NodeBuilder, role: str, array: Array) -> NodeOut:
+        """Add a Const for the ONNX node behind ``n``."""
+        self._count_node(n)
+        source = self.graph.add_const(self._node_name(n, role), Tensor.of(array))
+        source.node.attrs[ORIGINAL_NAMES] = [n.name]
+        return source
+
+    def _count_node(self, n: NodeBuilder) -> None:
+        self.context.n_nodes += 1
+        if self.context.n_nodes > MAX_NODES:
+            raise n.fail(f"the model has more than {MAX_NODES} nodes once its functions are expanded")
+
+    def _node_name(self, n: NodeBuilder, role: str) -> str:
+        return self._free_name(f"{n.name}_{role}") if role else self.graph.unique_name(n.name)
+
+    def _free_name(self, stem: str) -> str:
+        """Return ``stem`` or ``stem_1``, ...: no node has the name, and no later ONNX node will claim it."""
+        name, count = stem, 0
+        while name in self._reserved or name in self.graph:
+            count += 1
+            name = f"{stem}_{count}"
+        return name
+
+
+def _fed_shape(value: OnnxValue, shapes: Mapping[str, tuple[int, ...]]) -> Sequence[int]:
+    asked = shapes.get(value.name)
+    known = value.dims
+    if asked is None:
+        return [-2] if known is None else known
+    if known and len(known) != len(asked):
+        raise ReportedError(
+            "E10001",
+            value=f"{value.name}:{','.join(map(str, asked))}",
+            parameter="--input_shape",
+            reason=f"it has {len(asked)} dimensions, but input [{value.name}] of the model has {len(known)}: {known}",
+        )
+    return asked
+
+
+def _as_list(mapped: Mapped) -> list[NodeOut | None]:
+    if isinstance(mapped, Node):
+        return list(mapped.outputs())
+    return [mapped] if isinstance(mapped, NodeOut) else list(mapped)

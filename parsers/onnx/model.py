@@ -1,0 +1,166 @@
+"""Reading ONNX model files: size limits, protobuf parsing, and saying what a wrong file looks like."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+
+from ge.errors import ReportedError
+
+MAX_MODEL_BYTES = 2**31 - 1
+"""Largest protobuf message, hence largest model file."""
+
+Source = str | os.PathLike[str] | bytes | ModelProto
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A parsed model. ``folder`` is where its external data lies; ``None`` for a model without a file."""
+
+    proto: ModelProto
+    file: str
+    folder: Path | None
+
+
+def load_model(source: Source) -> LoadedModel:
+    """Read a model from a path, from bytes, or take a parsed one.
+
+    Raises E13000, E13026, E13001, E13015 for a path that cannot be read, E13005 for content that is no protobuf of
+    this kind (the reason names what it looks like), E16004 for a model without a graph.
+    """
+    if isinstance(source, ModelProto):
+        loaded = LoadedModel(source, "model in memory", None)
+    elif isinstance(source, bytes):
+        loaded = LoadedModel(_parse(source, "model in memory"), "model in memory", None)
+    else:
+        path = os.fspath(source)
+        loaded = LoadedModel(_parse(_read(path), path), path, Path(os.path.realpath(path)).parent)
+    if not loaded.proto.HasField("graph"):
+        raise ReportedError("E16004")
+    return loaded
+
+
+def _read(path: str) -> bytes:
+    if not path:
+        raise ReportedError("E13000", path=path, errmsg="no file name is given")
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault)
+        raise ReportedError("E13026", pathname=path, reason=reason) from fault
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        raise ReportedError("E13026", pathname=path, reason=f"it is {kind}")
+    _check_size(status.st_size, path)
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAX_MODEL_BYTES)
+    except OSError as fault:
+        raise ReportedError("E13001", file=path, errmsg=fault.strerror or str(fault)) from fault
+
+
+def _check_size(size: int, file: str) -> None:
+    if not 0 < size <= MAX_MODEL_BYTES:
+        raise ReportedError("E13015", file=file, size=size, maxsize=MAX_MODEL_BYTES)
+
+
+def _parse(data: bytes, file: str) -> ModelProto:
+    _check_size(len(data), file)
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as fault:
+        reason = _resemblance(data) or _first_damage(data) or "it is no protobuf"
+        raise ReportedError("E13005", file=file, reason=reason) from fault
+    if not model.HasField("graph"):
+        reason = _resemblance(data)
+        if reason:
+            raise ReportedError("E13005", file=file, reason=reason)
+    return model
+
+
+# -- what a wrong file looks like ----------------------------------------------------------------------------------
+_MAGIC: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"version https://git-lfs", "a Git LFS pointer; fetch the file itself with 'git lfs pull'"),
+    (0, b"IMOD", "an offline model (.om)"),
+    (0, b"PK\x03\x04", "a zip archive, for example a PyTorch checkpoint"),
+    (0, b"\x80\x02", "a Python pickle, for example an old PyTorch checkpoint"),
+    (0, b"\x89HDF", "an HDF5 file, for example a Keras model"),
+    (0, b"\x1f\x8b", "a gzip archive"),
+    (0, b"\x93NUMPY", "a numpy array"),
+    (4, b"TFL3", "a TensorFlow Lite model"),
+    (4, b"ORTM", "a model in onnxruntime's own format"),
+    (0, b"\x7fELF", "a program or a library"),
+)
+_TEXT_SIGNS: tuple[tuple[str, str], ...] = (
+    ("<!doctype", "an HTML page, perhaps the error page of a download"),
+    ("<html", "an HTML page, perhaps the error page of a download"),
+    ("ir_version", "an ONNX model in text form; convert it to the binary form"),
+    ("node {", "a graph in protobuf's text form (TensorFlow .pbtxt); the binary form is needed"),
+    ("layer {", "a Caffe prototxt"),
+    ("{", "JSON"),
+)
+
+
+def _resemblance(data: bytes) -> str:
+    """Return ``it looks like ...`` for content that is something else; empty when nothing is recognised."""
+    for offset, magic, meaning in _MAGIC:
+        if data[offset : offset + len(magic)] == magic:
+            return f"it looks like {meaning}"
+    head = data[:4096]
+    if all(byte in b"\t\n\r" or 32 <= byte < 127 for byte in head):
+        text = head.decode("ascii").lower()
+        meaning = next((m for sign, m in _TEXT_SIGNS if sign in text), "plain text")
+        return f"it looks like {meaning}"
+    if _is_tensorflow_graph(data):
+        return "it looks like a TensorFlow GraphDef (frozen .pb); compile it with --framework=3"
+    return ""
+
+
+def _is_tensorflow_graph(data: bytes) -> bool:
+    """True when the first field is a NodeDef: field 1 with a message whose own fields 1 and 2 are name and op."""
+    tag, at = _varint(data, 0)
+    length, start = _varint(data, at)
+    if tag != 0x0A or start == 0 or start + length > len(data):
+        return False
+    inner_tag, inner_at = _varint(data, start)
+    size, name_start = _varint(data, inner_at)
+    op_at = name_start + size
+    return inner_tag == 0x0A and name_start > 0 and data[op_at : op_at + 1] == b"\x12"
+
+
+def _first_damage(data: bytes) -> str:
+    """Return what is wrong with the first broken top-level field; empty when the top level is sound."""
+    at = 0
+    while at < len(data):
+        tag, start = _varint(data, at)
+        kind = tag & 7
+        if start == 0 or tag >> 3 == 0 or kind in (3, 4, 6, 7):
+            return f"byte {at} starts no protobuf field"
+        if kind == 0:
+            _, end = _varint(data, start)
+        elif kind == 2:
+            length, body = _varint(data, start)
+            end = body + length if body else 0
+        else:
+            end = start + (8 if kind == 1 else 4)
+        if end == 0 or end > len(data):
+            missing = f"{end - len(data)} bytes are missing" if end else "its length is cut off"
+            return f"the file is cut short: in field {tag >> 3}, which starts at byte {at}, {missing}"
+        at = end
+    return ""
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the number at ``at`` and the offset behind it; offset 0 when there is none."""
+    value = 0
+    for position in range(at, min(at + 10, len(data))):
+        value |= (data[position] & 0x7F) << 7 * (position - at)
+        if data[position] < 0x80:
+            return value, position + 1
+    return 0, 0

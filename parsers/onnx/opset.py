@@ -1,0 +1,71 @@
+"""Operator sets: which version of which domain a model uses, and the schema that rules a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from onnx import OperatorSetIdProto, defs
+
+from ge.errors import ReportedError
+
+DEFAULT_DOMAIN = ""
+OLDEST_OPSET = 7
+NEWEST_OPSET = defs.onnx_opset_version()
+"""Newest version of the default domain that the installed onnx package knows."""
+
+
+def normal_domain(domain: str) -> str:
+    """Return ``domain`` with the default domain spelled one way."""
+    return DEFAULT_DOMAIN if domain == "ai.onnx" else domain
+
+
+class Opsets:
+    """The imported version per domain, of a model or of a model-local function."""
+
+    def __init__(self, imports: Iterable[OperatorSetIdProto], owner: str) -> None:
+        self.versions: dict[str, int] = {}
+        for entry in imports:
+            self.versions[normal_domain(entry.domain)] = entry.version
+        version = self.versions.get(DEFAULT_DOMAIN)
+        if version is not None and not OLDEST_OPSET <= version <= NEWEST_OPSET:
+            found = "newer" if version > NEWEST_OPSET else "older"
+            raise ReportedError(
+                "E16002",
+                optype=f"ai.onnx::{version}::*",
+                solution=f"{owner} uses opset {version}, {found} than the supported {OLDEST_OPSET} to {NEWEST_OPSET}. "
+                "Export the model with an opset in this range"
+                + (", or install a newer onnx package." if version > NEWEST_OPSET else "."),
+            )
+
+    def type_string(self, domain: str, op_type: str) -> str:
+        """Return ``domain::version::type`` as messages show it. Raises E19999 when the domain is not imported."""
+        return f"{domain or 'ai.onnx'}::{self.version(domain, op_type)}::{op_type}"
+
+    def version(self, domain: str, owner: str) -> int:
+        """Return the imported version of ``domain``. Raises E19999 that names ``owner`` when there is no import."""
+        found = self.versions.get(domain)
+        if found is None:
+            raise ReportedError(
+                "E19999",
+                reason=f"{owner} belongs to the domain [{domain or 'ai.onnx'}], which the model does not import",
+                solution="Add the domain to the opset_import of the model.",
+            )
+        return found
+
+
+@cache
+def schema_of(domain: str, op_type: str, version: int) -> defs.OpSchema | None:
+    """Return the schema that rules ``op_type`` in ``version`` of ``domain``, or ``None``.
+
+    For operators that this version deprecates it is the last schema before: models that still use them are meant so.
+    """
+    while version > 0:
+        try:
+            schema = defs.get_schema(op_type, version, domain)
+        except defs.SchemaError:
+            return None
+        if not schema.deprecated:
+            return schema
+        version = schema.since_version - 1
+    return None

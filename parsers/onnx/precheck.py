@@ -1,0 +1,90 @@
+"""The check before building: unsupported operators and duplicate names, all of them at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ge.errors import ReportedError
+from parsers.onnx.functions import Functions, has_schema_body
+from parsers.onnx.mapping import find_mapping
+from parsers.onnx.onnx_graph import OnnxGraph, OnnxNode
+from parsers.onnx.opset import Opsets, schema_of
+
+
+class CheckedNode(NamedTuple):
+    """One ONNX node as a check report lists it; ``causes`` is empty when it passed."""
+
+    name: str
+    type: str
+    causes: tuple[ReportedError, ...]
+
+
+def check_nodes(graph: OnnxGraph, opsets: Opsets, functions: Functions) -> list[CheckedNode]:
+    """Check the nodes of ``graph``, of its nested graphs and of the functions that they call."""
+    return list(_check_graph(graph, opsets, functions, set()))
+
+
+def _check_graph(
+    graph: OnnxGraph, opsets: Opsets, functions: Functions, seen: set[int], path: str = ""
+) -> Iterator[CheckedNode]:
+    uses = Counter([node.name for node in graph.nodes] + [value.name for value in graph.inputs])
+    for node in graph.nodes:
+        causes = [ReportedError("E13009", opname=path + node.name)] if uses[node.name] > 1 else []
+        causes += _support(node, opsets, functions, path)
+        yield CheckedNode(path + node.name, node.op_type, tuple(causes))
+        for nested in node.graphs.values():
+            yield from _check_graph(nested, opsets, functions, seen, path)
+        body = functions.find(node)
+        if body is not None and id(body) not in seen:
+            seen.add(id(body))
+            yield from _check_graph(body.graph, body.opsets, functions, seen, f"{path}{node.name}/")
+
+
+def _support(node: OnnxNode, opsets: Opsets, functions: Functions, path: str) -> list[ReportedError]:
+    if functions.find(node) is not None:
+        return []
+    try:
+        version = opsets.version(node.domain, f"node {path}{node.name} ({node.op_type})")
+    except ReportedError as no_import:
+        return [no_import]
+    if _is_supported(node, version):
+        return []
+    optype = f"{node.domain or 'ai.onnx'}::{version}::{node.op_type}"
+    return [ReportedError("E13010", opname=path + node.name, optype=optype)]
+
+
+def _is_supported(node: OnnxNode, version: int) -> bool:
+    schema = schema_of(node.domain, node.op_type, version)
+    if schema is None:
+        return False
+    return find_mapping(node.domain, node.op_type) is not None or has_schema_body(schema)
+
+
+def refuse(nodes: Sequence[CheckedNode]) -> None:
+    """Raise the first cause, all others in ``also``; unsupported operators come with a table by type."""
+    causes = [cause for node in nodes for cause in node.causes]
+    if not causes:
+        return
+    table = _table([cause for cause in causes if cause.code == "E13010"])
+    if table:
+        last = max(i for i, cause in enumerate(causes) if cause.code == "E13010")
+        for i, cause in enumerate(causes):
+            if cause.code == "E13010":
+                cause.solution = f"{cause.solution}\n{table}" if i == last else ""
+    first, *others = causes
+    first.also = tuple(others)
+    raise first
+
+
+def _table(unsupported: Sequence[ReportedError]) -> str:
+    groups: dict[str, list[str]] = {}
+    for cause in unsupported:
+        groups.setdefault(str(cause.fields["optype"]), []).append(str(cause.fields["opname"]))
+    if not groups:
+        return ""
+    width = max(map(len, groups))
+    rows = [f"{optype:<{width}}  {len(names):>5}  {names[0]}" for optype, names in groups.items()]
+    head = f"{'unsupported type':<{width}}  count  first node"
+    return "\n".join(f"        {line}" for line in [head, *rows])
