@@ -91,6 +91,10 @@ class Graph:
             raise ValueError(f"graph {self.name} has a NetOutput: change its inputs instead")
         self._outputs = list(outputs)
 
+    def is_read(self, node: Node) -> bool:
+        """Tell whether an output of ``node`` has readers or is a result."""
+        return node.n_consumers() > 0 or any(out.node is node for out in self._outputs)
+
     def unique_name(self, stem: str) -> str:
         """Return ``stem`` if it is free, else ``stem_1``, ``stem_2``, ... (deterministic per graph)."""
         if stem not in self._nodes:
@@ -219,7 +223,7 @@ class Graph:
 
     def remove_node(self, node: Node) -> None:
         """Remove a node that nobody reads. Control edges are passed on from its predecessors to its successors."""
-        if node.n_consumers():
+        if self.is_read(node):
             raise ValueError(f"node {node.name} still has readers")
         for slot in range(len(node._inputs)):
             self.set_input(node, slot, None)

@@ -34,11 +34,13 @@ class ConstantValues:
                 continue
             sources = [s.node for s in top.inputs if s is not None]
             unsettled = [s for s in sources if s not in self._is_constant]
-            if unsettled and _may_be_constant(top):
+            if unsettled and _may_be_constant(top) and not _has_value_from_shape(top):
                 stack.extend(unsettled)
                 continue
             self._is_constant[top] = _may_be_constant(top) and (
-                top.type == "Const" or (bool(sources) and all(self._is_constant[s] for s in sources))
+                top.type == "Const"
+                or _has_value_from_shape(top)
+                or (bool(sources) and all(self._is_constant.get(s) for s in sources))
             )
             stack.pop()
         return self._is_constant[node]

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from ge.graph import Graph, Node, Tensor
 from ge.graph.types import byte_size, has_numpy_dtype
-from ge.ops import lookup
 from ge.session import CompileSession
 from ge.tensor_memory import LOAD_TIME_CONST
 from passes.infer.constant_values import ConstantValues
@@ -51,23 +50,16 @@ def _fold(graph: Graph, budget: _Budget) -> bool:
     values = ConstantValues()
     changed = False
     for node in graph.topological_order():
-        if node.type in ("Const", "Data", "NetOutput") or node.n_consumers() == 0:
+        if node.type in ("Const", "Data", "NetOutput") or not graph.is_read(node):
             continue
-        if not (values.is_constant(node) or _is_known_from_shapes(values, node)):
-            continue
-        if not _is_storable(node):
+        if not (values.is_constant(node) and _is_storable(node)):
             continue
         if budget.allows(_growth(node)) and _replace(graph, node, values):
             changed = True
-        elif values.is_constant(node) and LOAD_TIME_CONST not in node.attrs:
+        elif LOAD_TIME_CONST not in node.attrs:
             node.attrs[LOAD_TIME_CONST] = True
             changed = True
     return changed
-
-
-def _is_known_from_shapes(values: ConstantValues, node: Node) -> bool:
-    found = lookup(node.type)
-    return found is not None and found.value_infer is not None and values.of(node.output(0)) is not None
 
 
 def _is_storable(node: Node) -> bool:
@@ -90,7 +82,7 @@ def _replace(graph: Graph, node: Node, values: ConstantValues) -> bool:
         return False
     for index, result in enumerate(results):
         out = node.output(index)
-        if not node.consumers(index):
+        if not node.consumers(index) and out not in graph.outputs:
             continue
         assert result is not None
         tensor = Tensor.of(result)
@@ -108,5 +100,5 @@ def _remove_unread(graph: Graph, node: Node) -> None:
     sources = [s.node for s in node.inputs if s is not None]
     graph.remove_node(node)
     for source in dict.fromkeys(sources):
-        if source.type == "Const" and source.n_consumers() == 0 and not source.is_removed:
+        if source.type == "Const" and not source.is_removed and not graph.is_read(source):
             graph.remove_node(source)

@@ -46,8 +46,21 @@ def _bypass(graph: Graph, node: Node) -> bool:
     sources = node.inputs[: len(node.output_descs)]
     if any(source is None for source in sources):
         return False
+    _keep_order(graph, node)
     for out, source in zip(node.outputs(), sources, strict=True):
         assert source is not None
         graph.replace_uses(out, source)
     graph.remove_node(node)
     return True
+
+
+def _keep_order(graph: Graph, node: Node) -> None:
+    """Let the readers wait for what ``node`` waited for, and its control successors for what it read."""
+    readers = dict.fromkeys(r.node for i in range(len(node.output_descs)) for r in node.consumers(i))
+    for before in node.control_inputs:
+        for reader in readers:
+            graph.add_control(before, reader)
+    producers = dict.fromkeys(s.node for s in node.inputs if s is not None and s.node.type not in ("Data", "Const"))
+    for after in node.control_outputs:
+        for producer in producers:
+            graph.add_control(producer, after)
