@@ -101,6 +101,11 @@ def unify(ctx: InferContext, shapes: Sequence[Shape], ignore_axis: int | None = 
     return Shape(result)
 
 
+def dims_agree(first: int, second: int) -> bool:
+    """Tell whether two dims may be the same one: equal, or unknown."""
+    return first == second or -1 in (first, second)
+
+
 def vector_length(ctx: InferContext, name: str) -> int:
     """Return the element count of a shape-like input (a vector, or a scalar taken as one); -1 when not known."""
     shape = ctx.shape(name)

@@ -1,0 +1,155 @@
+"""Control flow: call nodes with their bodies, and TensorFlow's older Switch and Merge.
+
+A body is a graph of the model whose Data nodes carry ``_parent_node_index``, the input slot of the call node that they
+stand for (without it: the Data's ``index``, plus one where the node has a condition in front); its results are
+``outputs`` in the order of the call node's outputs. Inferring a call node infers its bodies. A result that two branches
+make differently, or that changes from turn to turn, is known as far as all agree.
+
+Running bodies is the executor's task, so these operators have no numpy meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ge.graph.graph import Graph
+from ge.graph.tensor_desc import Shape, TensorDesc
+from ge.graph.types import DataType
+from ge.ops.inference import common_type, same_as
+from ge.ops.registry import InferContext, InferFunction, Misfit, OpDef, OutputSpec, infer_node, register
+from ge.ops.signature import parse_signature
+
+Known = tuple[Shape, DataType]
+"""What is known of a tensor at compile time."""
+
+
+# -- bodies ------------------------------------------------------------------------------------------------------------
+def _known(desc: TensorDesc) -> Known:
+    return desc.origin_shape, desc.data_type
+
+
+def _body(ctx: InferContext, ir_name: str) -> Graph:
+    for name, graph_name in ctx.node.subgraphs:
+        if name == ir_name:
+            found = ctx.node.graph.root.subgraphs.get(graph_name)
+            if found is not None:
+                return found
+    raise ctx.fail(f"the graph {ir_name} is missing", value=ir_name)
+
+
+def _through(ctx: InferContext, body: Graph, arguments: Sequence[Known | None], first_slot: int) -> list[Known]:
+    """Infer ``body`` for ``arguments`` (by input slot of the call node) and return what is known of its results."""
+    for data in body.data_nodes():
+        slot = data.attrs.get("_parent_node_index", data.attrs.get("index", 0) + first_slot)
+        known = arguments[slot] if 0 <= slot < len(arguments) else None
+        if known is None:
+            raise ctx.fail(f"graph {body.name} reads input {slot}, which is not connected", value=slot)
+        desc = data.output_descs[0]
+        desc.shape = desc.origin_shape = known[0]
+        desc.data_type = known[1]
+    value_of = ctx.new_value_of()
+    for node in body.topological_order():
+        infer_node(node, value_of, ctx.new_value_of)
+    return [_known(out.desc) for out in body.outputs]
+
+
+def _results(ctx: InferContext, body: Graph, arguments: Sequence[Known | None], first_slot: int) -> list[Known]:
+    """Like ``_through``, for bodies whose results are those of the call node."""
+    results = _through(ctx, body, arguments, first_slot)
+    if len(results) != ctx.n_outputs:
+        raise ctx.fail(f"graph {body.name} has {len(results)} outputs, the node has {ctx.n_outputs}")
+    return results
+
+
+def _arguments(ctx: InferContext) -> list[Known | None]:
+    return [None if source is None else _known(source.desc) for source in ctx.node.inputs]
+
+
+def agreed(first: Known, second: Known) -> Known:
+    """Return what two views of a tensor agree on. Raises ``Misfit`` for different element types."""
+    if first[1] is not second[1]:
+        raise Misfit(f"element types differ: {first[1].name}, {second[1].name}")
+    one, other = first[0], second[0]
+    if len(one) != len(other) or one.is_unknown_rank() or other.is_unknown_rank():
+        return (one if one == other else Shape([-2])), first[1]
+    return Shape(a if a == b else -1 for a, b in zip(one, other, strict=True)), first[1]
+
+
+def _one_of(ctx: InferContext, bodies: Sequence[Graph]) -> Sequence[OutputSpec]:
+    results = [_results(ctx, body, _arguments(ctx), first_slot=1) for body in bodies]
+    merged = results[0]
+    for other in results[1:]:
+        merged = [agreed(a, b) for a, b in zip(merged, other, strict=True)]
+    return merged
+
+
+def _if(ctx: InferContext) -> Sequence[OutputSpec]:
+    return _one_of(ctx, [_body(ctx, "then_branch"), _body(ctx, "else_branch")])
+
+
+def _case(ctx: InferContext) -> Sequence[OutputSpec]:
+    names = [name for name, _ in ctx.node.subgraphs if name.startswith("branches")]
+    if not names:
+        raise ctx.fail("there are no branches")
+    return _one_of(ctx, [_body(ctx, name) for name in names])
+
+
+def _call(ctx: InferContext) -> Sequence[OutputSpec]:
+    return _results(ctx, _body(ctx, "f"), _arguments(ctx), first_slot=0)
+
+
+def _while(ctx: InferContext) -> Sequence[OutputSpec]:
+    """Forget what changes until nothing does: each turn makes a dim or a rank unknown, so it ends."""
+    body, condition = _body(ctx, "body"), _body(ctx, "cond")
+    state = [known for known in _arguments(ctx) if known is not None]
+    if len(state) != len(ctx.node.inputs) or len(state) != ctx.n_outputs:
+        raise ctx.fail(f"{len(state)} inputs and {ctx.n_outputs} outputs: a loop gives back what it is given")
+    while True:
+        after = _results(ctx, body, state, first_slot=0)
+        merged = [agreed(a, b) for a, b in zip(state, after, strict=True)]
+        if merged == state:
+            break
+        state = merged
+    decision = _through(ctx, condition, state, first_slot=0)
+    if len(decision) != 1:
+        raise ctx.fail(f"graph {condition.name} has {len(decision)} outputs, a condition has 1")
+    return state
+
+
+for _type in ("If", "StatelessIf"):
+    register(OpDef(parse_signature(f"{_type}(cond, input*) -> output* {{then_branch, else_branch}}"), _if, None))
+register(OpDef(parse_signature("Case(branch_index, input*) -> output* {branches*}"), _case, None))
+for _type in ("While", "StatelessWhile"):
+    register(
+        OpDef(parse_signature(f"{_type}(input*) -> output* [parallel_iterations:i=10] {{cond, body}}"), _while, None)
+    )
+for _type in ("PartitionedCall", "StatefulPartitionedCall"):
+    _form = f"{_type}(args*) -> output* [config:s= config_proto:s= executor_type:s=] {{f}}"
+    register(OpDef(parse_signature(_form), _call, None, is_stateful=_type.startswith("Stateful")))
+
+
+# -- TensorFlow 1 ------------------------------------------------------------------------------------------------------
+def _both_ways(ctx: InferContext) -> Sequence[OutputSpec]:
+    return [_known(ctx.desc("data"))] * 2
+
+
+def _merge(ctx: InferContext) -> Sequence[OutputSpec]:
+    descs = ctx.descs("x")
+    common_type(ctx, descs)
+    merged = _known(descs[0])
+    for desc in descs[1:]:
+        merged = agreed(merged, _known(desc))
+    return [merged, ((), DataType.DT_INT32)]
+
+
+def _passing(signature: str) -> None:
+    infer: InferFunction = same_as("x")
+    register(OpDef(parse_signature(signature), infer, None))
+
+
+register(OpDef(parse_signature("Switch(data, pred) -> output_false, output_true"), _both_ways, None))
+register(OpDef(parse_signature("Merge(x*) -> y, value_index"), _merge, None))
+_passing("Enter(x) [frame_name:s! is_constant:b!]")
+_passing("Exit(x)")
+_passing("NextIteration(x)")
+_passing("LoopCond(x)")

@@ -1,0 +1,156 @@
+"""Sequences of tensors. A handle is a scalar of type RESOURCE; what its tensors are is told by what built it.
+
+Running them is the executor's task, so these operators have no numpy meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ge.graph.graph import Graph
+from ge.graph.node import Node, NodeOut
+from ge.graph.tensor_desc import Shape, TensorDesc
+from ge.graph.types import DataType
+from ge.ops.control import Known, agreed
+from ge.ops.inference import axis_in_rank
+from ge.ops.registry import InferContext, InferFunction, Misfit, OpDef, OutputSpec, register
+from ge.ops.signature import parse_signature
+
+UNKNOWN = Shape([-2])
+
+
+# -- what a handle holds -----------------------------------------------------------------------------------------------
+def element_of(handle: NodeOut) -> Known:
+    """Return what all tensors behind ``handle`` agree on. Raises ``Misfit`` when it cannot be told, or types differ."""
+    parts, empty_types = _contents(handle)
+    if not parts:
+        if not empty_types:
+            raise Misfit(f"it cannot be told what tensors the sequence {handle} holds")
+        parts = [(UNKNOWN, empty_types[0])]
+    found = parts[0]
+    for part in parts[1:]:
+        found = agreed(found, part)
+    return found
+
+
+def _contents(handle: NodeOut | None) -> tuple[list[Known], list[DataType]]:
+    """Return what was put into a sequence, and the types that SequenceEmpty nodes give it."""
+    parts: list[Known] = []
+    types: list[DataType] = []
+    while handle is not None:
+        node = handle.node
+        if node.type == "SequenceConstruct":
+            return parts + [_known(source.desc) for source in node.inputs if source is not None], types
+        if node.type == "SequenceEmpty":
+            return parts, [*types, DataType(node.attrs.get("dtype", DataType.DT_FLOAT))]
+        if node.type == "SplitToSequence":
+            return [*parts, _piece(node)], types
+        if node.type == "SequenceInsert":
+            value = node.input(1)
+            parts += [] if value is None else [_known(value.desc)]
+        elif node.type not in ("SequenceErase", "Identity"):
+            for source in _across_graphs(handle):
+                more_parts, more_types = _contents(source)
+                parts, types = parts + more_parts, types + more_types
+            return parts, types
+        handle = node.input(0)
+    return parts, types
+
+
+def _across_graphs(handle: NodeOut) -> list[NodeOut]:
+    """Return where a handle that enters a body, or leaves one, comes from."""
+    node = handle.node
+    if node.type != "Data":
+        bodies = [node.graph.root.subgraphs[name] for ir_name, name in node.subgraphs if ir_name != "cond"]
+        return [body.outputs[handle.index] for body in bodies if handle.index < len(body.outputs)]
+    caller = _caller(node.graph)
+    source = None if caller is None else caller.input(node.attrs.get("_parent_node_index", -1))
+    return [] if source is None else [source]
+
+
+def _caller(body: Graph) -> Node | None:
+    for graph in body.root.all_graphs():
+        for node in graph:
+            if any(name == body.name for _, name in node.subgraphs):
+                return node
+    return None
+
+
+def _known(desc: TensorDesc) -> Known:
+    return desc.origin_shape, desc.data_type
+
+
+def _piece(node: Node) -> Known:
+    """Return one part that SplitToSequence makes; parts may differ along its axis."""
+    source = node.input(0)
+    if source is None:
+        raise Misfit(f"node {node.name} splits nothing")
+    x, dtype = _known(source.desc)
+    if x.is_unknown_rank():
+        return x, dtype
+    axis = axis_in_rank(node.attrs.get("axis", 0), len(x))
+    if node.input(1) is not None:
+        return Shape((*x[:axis], -1, *x[axis + 1 :])), dtype
+    keeps = node.attrs.get("keepdims", True)
+    return Shape((*x[:axis], *([1] if keeps else []), *x[axis + 1 :])), dtype
+
+
+# -- operators ---------------------------------------------------------------------------------------------------------
+def _handle(ctx: InferContext) -> Sequence[OutputSpec]:
+    return [((), DataType.DT_RESOURCE)]
+
+
+def _source(ctx: InferContext) -> NodeOut:
+    source = ctx.node.input(0)
+    if source is None or source.desc.data_type is not DataType.DT_RESOURCE:
+        raise ctx.fail("input handle is no sequence")
+    return source
+
+
+def _constructed(ctx: InferContext) -> Sequence[OutputSpec]:
+    element_of(NodeOut(ctx.node, 0))
+    return _handle(ctx)
+
+
+def _inserted(ctx: InferContext) -> Sequence[OutputSpec]:
+    _source(ctx)
+    return _constructed(ctx)
+
+
+def _changed(ctx: InferContext) -> Sequence[OutputSpec]:
+    _source(ctx)
+    return _handle(ctx)
+
+
+def _one(ctx: InferContext) -> Sequence[OutputSpec]:
+    return [element_of(_source(ctx))]
+
+
+def _length(ctx: InferContext) -> Sequence[OutputSpec]:
+    _source(ctx)
+    return [((), DataType.DT_INT64)]
+
+
+def _concatenated(ctx: InferContext) -> Sequence[OutputSpec]:
+    shape, dtype = element_of(_source(ctx))
+    if shape.is_unknown_rank():
+        return [(shape, dtype)]
+    if ctx.op.new_axis:
+        axis = axis_in_rank(ctx.op.axis, len(shape) + 1)
+        return [((*shape[:axis], -1, *shape[axis:]), dtype)]
+    axis = axis_in_rank(ctx.op.axis, len(shape))
+    return [((*shape[:axis], -1, *shape[axis + 1 :]), dtype)]
+
+
+def _sequence(signature: str, infer: InferFunction) -> None:
+    register(OpDef(parse_signature(signature), infer, None))
+
+
+_sequence("SequenceConstruct(inputs*) -> handle", _constructed)
+_sequence("SequenceEmpty() -> handle [dtype:t=FLOAT]", _handle)
+_sequence("SequenceInsert(handle, value, index?) -> handle_y", _inserted)
+_sequence("SequenceErase(handle, index?) -> handle_y", _changed)
+_sequence("SequenceAt(handle, index)", _one)
+_sequence("SequenceLength(handle) -> length", _length)
+_sequence("SplitToSequence(x, split?) -> handle [axis:i=0 keepdims:b=T]", _constructed)
+_sequence("ConcatFromSequence(handle) [axis:i! new_axis:i=0]", _concatenated)
