@@ -65,8 +65,8 @@ def _option(argument: str, table: Mapping[str, Option]) -> tuple[Option, str, st
         return next(iter(matches.values())), joined, value
     if matches:
         raise UsageFault(f"option '--{key}' is ambiguous: it may be --{', --'.join(sorted(matches))}")
-    near = difflib.get_close_matches(key, table, n=1)
-    raise UsageFault(f"unknown option '--{key}'" + (f"; did you mean '--{near[0]}'?" if near else ""))
+    near = " or ".join(f"'--{match}'" for match in difflib.get_close_matches(key, table, n=2, cutoff=0.7))
+    raise UsageFault(f"unknown option '--{key}'" + (f"; did you mean {near}?" if near else ""))
 
 
 def _following_value(option: Option, argument: str, rest: list[str]) -> str:

@@ -105,7 +105,8 @@ _GRANTED: dict[str, tuple[str, ...]] = {
 def _options() -> Iterator[Option]:
     for group, rows in _ROWS.items():
         for name, aliases, status, rule, default, text in rows:
-            granted = _GRANTED.get(name, ("false",) if rule.kind is Kind.SWITCH else ())
+            is_later_switch = status is _LATER and rule.kind is Kind.SWITCH
+            granted = _GRANTED.get(name, ("false",) if is_later_switch else ())
             yield Option(
                 name, group, text, rule, status, default=default, granted=granted, aliases=tuple(aliases.split())
             )
