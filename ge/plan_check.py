@@ -134,8 +134,8 @@ def _merge_in_place(checked: _Checked, pieces: dict[NodeOut, _Piece]) -> None:
     for node, step in checked.steps.items():
         read = [None if s is None else pieces.get(checked.roots[s]) for s in node.inputs]
         for slot in in_place_slots(node):
-            source, old, new = node.inputs[slot], read[slot], pieces[node.output(0)]
-            if source is None or old is None or checked.roots[source].node.type == "Data":
+            source, old, new = node.inputs[slot], read[slot], pieces.get(node.output(0))
+            if source is None or old is None or new is None or checked.roots[source].node.type == "Data":
                 continue
             if old.block == new.block and old.last == step and sum(piece is old for piece in read) == 1:
                 old.last = new.last
