@@ -6,14 +6,12 @@ from typing import Any
 
 from parsers.onnx.mapping import Mapped, maps
 from parsers.onnx.node_builder import NodeBuilder
-from parsers.onnx.weights import data_type
 
 
 @maps("Cast")
 def cast(n: NodeBuilder) -> Mapped:
     """Before: Cast(to). After: Cast(dst_type as GE counts types)."""
-    dtype = data_type(n.attr("to"), f"attribute to of node {n.name}")
-    return n.add("Cast", n.need(0), dst_type=int(dtype), **_rounding(n))
+    return n.add("Cast", n.need(0), dst_type=int(n.element_type(n.attr("to"), "to")), **_rounding(n))
 
 
 @maps("CastLike")
@@ -35,4 +33,4 @@ def _rounding(n: NodeBuilder) -> dict[str, Any]:
 @maps("BitCast")
 def bit_cast(n: NodeBuilder) -> Mapped:
     """Before: BitCast(to). After: Bitcast(type)."""
-    return n.add("Bitcast", n.need(0), type=data_type(n.attr("to"), f"attribute to of node {n.name}"))
+    return n.add("Bitcast", n.need(0), type=n.element_type(n.attr("to"), "to"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from parsers.onnx.mapping import Mapped, Row, maps, maps_rows
 from parsers.onnx.node_builder import NodeBuilder
 
@@ -12,7 +10,6 @@ REDUCTIONS = ("none", "add", "mul", "max", "min")
 maps_rows(
     {
         "GatherElements": Row("GatherElements", axis="dim"),
-        "Where": "SelectV2",
     }
 )
 
@@ -39,9 +36,14 @@ def scatter_elements(n: NodeBuilder) -> Mapped:
     return n.add("ScatterElements", *n.inputs, axis=n.attr("axis"), reduction=reduction)
 
 
+_SCATTERS = {"add": "ScatterNdAdd", "max": "ScatterNdMax", "min": "ScatterNdMin", "mul": "XScatterNdMul"}
+
+
 @maps("ScatterND")
 def scatter_nd(n: NodeBuilder) -> Mapped:
-    """Before: ScatterND. After: TensorScatterUpdate; another reduction than none in ``_x_reduction``."""
+    """Before: ScatterND. After: TensorScatterUpdate; with a reduction TensorMove -> ScatterNdAdd and its like."""
     reduction = n.choice("reduction", *REDUCTIONS) if n.has_attr("reduction") else "none"
-    extra: dict[str, Any] = {} if reduction == "none" else {"_x_reduction": reduction}
-    return n.add("TensorScatterUpdate", *n.inputs, **extra)
+    if reduction == "none":
+        return n.add("TensorScatterUpdate", *n.inputs)
+    copy = n.add("TensorMove", n.need(0), role="TensorMove")
+    return n.add(_SCATTERS[reduction], copy, n.need(1), n.need(2))

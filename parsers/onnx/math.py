@@ -134,6 +134,12 @@ def cumulative_sum(n: NodeBuilder) -> Mapped:
     return n.add("Cumsum", *n.inputs, exclusive=bool(n.attr("exclusive")), reverse=bool(n.attr("reverse")))
 
 
+@maps("CumProd")
+def cumulative_product(n: NodeBuilder) -> Mapped:
+    """Before: CumProd(x, axis). After: Cumprod(x, axis)."""
+    return n.add("Cumprod", *n.inputs, exclusive=bool(n.attr("exclusive")), reverse=bool(n.attr("reverse")))
+
+
 @maps("Einsum")
 def einsum(n: NodeBuilder) -> Mapped:
     """Before: Einsum. After: Einsum."""

@@ -14,6 +14,7 @@ from ge.graph import DataType, Node, NodeOut, Shape
 from ge.graph.types import numpy_dtype
 from ge.ops import lookup
 from parsers.onnx.onnx_graph import OnnxNode
+from parsers.onnx.weights import data_type
 
 if TYPE_CHECKING:
     from parsers.onnx.graph_builder import GraphBuilder, Scope
@@ -153,6 +154,17 @@ class NodeBuilder:
             raise self.fail(f"the rank of its input {index} ({self.node.inputs[index]}) is not known")
         return len(shape)
 
+    def outer(self, tensor: str) -> NodeOut:
+        """Return the producer of a tensor that a nested graph captures."""
+        source = self.scope.find(tensor, self.node)
+        if source is None:
+            raise self.fail(f"its nested graph reads [{tensor}], an argument that is absent")
+        return source
+
+    def element_type(self, elem_type: int, name: str) -> DataType:
+        """Return the GE type of an ONNX element type that attribute ``name`` holds."""
+        return data_type(elem_type, f"attribute {name} of node {self.name}")
+
     def axis(self, value: int, rank: int, name: str = "axis") -> int:
         """Return an axis in 0..rank-1. One out of range is an error."""
         if not -rank <= value < rank:
@@ -194,6 +206,10 @@ class NodeBuilder:
         node = self.builder.add_node(self, type, role, sources, attrs, n_outputs)
         self.builder.knowledge.infer(node)
         return node
+
+    def add_call(self, type: str, /, *inputs: NodeOut, n_outputs: int) -> Node:
+        """Add a node that calls graphs; the caller says what its outputs are."""
+        return self.builder.add_node(self, type, "", inputs, {}, n_outputs)
 
     def const(self, role: str, array: Any) -> NodeOut:
         """Add a Const ``<name>_<role>``."""

@@ -84,8 +84,10 @@ def read_graph(graph: GraphProto) -> OnnxGraph:
 
 def read_function(function: FunctionProto) -> OnnxGraph:
     """Turn the body of a function into a graph whose inputs and outputs are the formal ones, without types."""
-    values = [[OnnxValue(text(name), 0, None, "") for name in names] for names in (function.input, function.output)]
-    return OnnxGraph(text(function.name), [read_node(node) for node in function.node], *values)
+    inputs, outputs = (
+        [OnnxValue(text(name), 0, None, "") for name in names] for names in (function.input, function.output)
+    )
+    return OnnxGraph(text(function.name), [read_node(node) for node in function.node], inputs, outputs)
 
 
 def read_node(node: NodeProto) -> OnnxNode:
@@ -183,7 +185,9 @@ def execution_order(nodes: Sequence[OnnxNode]) -> list[OnnxNode]:
 
 
 def _cycle(nodes: Sequence[OnnxNode], before: Sequence[Iterable[int]], stuck: Sequence[int]) -> str:
-    members, path, seen, i = set(stuck), [], {}, stuck[0]
+    members, i = set(stuck), stuck[0]
+    path: list[int] = []
+    seen: dict[int, int] = {}
     while i not in seen:
         seen[i] = len(path)
         path.append(i)

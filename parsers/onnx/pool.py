@@ -16,7 +16,6 @@ maps_rows(
     {
         "GlobalAveragePool": "GlobalAveragePool",
         "GlobalLpPool": Row("GlobalLpPool", p="p"),
-        "MaxRoiPool": "ROIPooling",
     }
 )
 
@@ -161,9 +160,48 @@ def _lowest(n: NodeBuilder) -> NodeOut:
 
 
 def _with_indices(n: NodeBuilder, pooling: _Pooling) -> Mapped:
-    if pooling.rank == 1:
-        raise n.fail("TODO")
-    return n.add("XMaxPoolWithIndices", n.need(0))
+    rank = pooling.rank
+    return n.add(
+        "XMaxPoolWithIndices",
+        n.need(0),
+        ksize=pooling.kernel[:rank],
+        strides=pooling.strides[:rank],
+        dilations=pooling.dilations[:rank],
+        pads=pooling.pads[: 2 * rank],
+        ceil_mode=pooling.ceil_mode,
+        storage_order=n.attr("storage_order"),
+        **({} if pooling.auto_pad == "NOTSET" else {"_x_auto_pad": pooling.auto_pad}),
+    )
+
+
+@maps("MaxUnpool")
+def max_unpool(n: NodeBuilder) -> Mapped:
+    """Before: MaxUnpool(x, indices, output_shape). After: XMaxUnpool."""
+    rank = spatial_rank(n, weights=None)
+    return n.add(
+        "XMaxUnpool",
+        *n.inputs,
+        ksize=spatial_attr(n, "kernel_shape", rank, 1),
+        strides=spatial_attr(n, "strides", rank, 1),
+        pads=paired(spatial_attr(n, "pads", rank, 0, per_axis=2)),
+    )
+
+
+@maps("MaxRoiPool")
+def max_roi_pool(n: NodeBuilder) -> Mapped:
+    """Before: MaxRoiPool(x, rois). After: ROIPooling."""
+    pooled, scale = n.attr("pooled_shape"), n.attr("spatial_scale")
+    if len(pooled) != 2:
+        raise n.fail(f"attribute pooled_shape is {list(pooled)}, but must be height and width")
+    return n.add(
+        "ROIPooling",
+        n.need(0),
+        n.need(1),
+        pooled_h=pooled[0],
+        pooled_w=pooled[1],
+        spatial_scale_h=scale,
+        spatial_scale_w=scale,
+    )
 
 
 @maps("GlobalMaxPool")
