@@ -123,7 +123,7 @@ def filter_format(op: Any, data_format: str) -> str:
     return str(op.get("_x_filter_format", by_data))
 
 
-def _conv_windows(op: Any, sizes: Sequence[int], kernel: Sequence[int]) -> list[Window]:
+def conv_windows(op: Any, sizes: Sequence[int], kernel: Sequence[int]) -> list[Window]:
     form = op.data_format
     strides, dilations = spatial_values(op.strides, form), spatial_values(op.dilations, form)
     return slide_all(sizes, kernel, strides, dilations, op.pads, padding_mode(op, "padding"))
@@ -137,7 +137,7 @@ def with_bias(y: Array, bias: Array | None) -> Array:
 
 def _conv(op: Any, x: Array, filter: Array, bias: Array | None, groups: int) -> Array:
     x = exact_operand(channels_first(x, op.data_format), op.offset_x)
-    windows = _conv_windows(op, x.shape[2:], filter.shape[2:])
+    windows = conv_windows(op, x.shape[2:], filter.shape[2:])
     return from_channels_first(with_bias(convolve(x, exact_operand(filter), windows, groups), bias), op.data_format)
 
 
@@ -204,7 +204,7 @@ def _infer_counts(
     ctx: InferContext, x: Sequence[int], kernel: Sequence[int], outputs: int, data_format: str
 ) -> list[int]:
     check_bias(ctx, outputs)
-    windows = _conv_windows(ctx.op, x[2:], kernel)
+    windows = conv_windows(ctx.op, x[2:], kernel)
     return shape_in_format([x[0], outputs, *(w.count for w in windows)], data_format)
 
 

@@ -123,3 +123,46 @@ operator(f"MatMulV3(x1, x2, bias?, offset_w?) [{_MATRIX_ATTRS} enable_hf32:b=F]"
 operator("BatchMatMul(x1, x2) [adj_x1:b=F adj_x2:b=F]", infer=_infer_product("adj", None, ()))(_batch_mat_mul)
 operator(f"BatchMatMulV2(x1, x2, bias?, offset_w?) [{_BATCH_ATTRS}]", infer=_BATCH)(_batch_mat_mul)
 operator(f"BatchMatMulV3(x1, x2, bias?, offset_w?) [{_BATCH_ATTRS} enable_hf32:b=F]", infer=_BATCH)(_batch_mat_mul)
+
+
+def _infer_gemm(ctx: InferContext) -> Sequence[OutputSpec]:
+    a, b = (_operand(ctx, name, getattr(ctx.op, f"transpose_{name}"), 2) for name in ("a", "b"))
+    shape = Shape(product_shape(ctx, *(Shape([-1, -1]) if s.is_unknown_rank() else s for s in (a, b))))
+    if broadcast_shapes(ctx, [shape, ctx.shape("c")]) != shape and -1 not in shape:
+        raise ctx.fail(f"c {ctx.shape('c')} cannot be broadcast to the product {shape}", value="c")
+    return [(shape, product_type(ctx, "a", "b"))]
+
+
+@operator("GEMM(a, b, c, alpha, beta) [transpose_a:b=F transpose_b:b=F]", infer=_infer_gemm)
+def gemm(op: Any, a: Array, b: Array, c: Array, alpha: Array, beta: Array) -> Any:
+    """``alpha * a b + beta * c``; alpha and beta hold one element each."""
+    product = matrix_product(_swapped(a, op.transpose_a), _swapped(b, op.transpose_b))
+    return product * alpha.reshape(()) + c * beta.reshape(())
+
+
+def _infer_fully_connection(ctx: InferContext) -> Sequence[OutputSpec]:
+    x, w, axis, outputs = ctx.shape("x"), ctx.shape("w"), ctx.op.axis, ctx.op.num_output
+    if ctx.has("offset_w"):
+        raise ctx.fail("input offset_w is reserved and must not be connected", value="offset_w")
+    if axis not in (1, 2):
+        raise ctx.fail(f"axis must be 1 or 2, not {axis}", value="axis")
+    dtype = product_type(ctx, "x", "w")
+    if x.is_unknown_rank():
+        return [([-1] * axis + [outputs], dtype)]
+    if len(x) <= axis:
+        raise ctx.fail(f"x has shape {x}, but axis {axis} needs a higher rank", value="x")
+    depth = Shape(x[axis:]).elements
+    if not w.is_unknown_shape() and depth != -1 and w.elements != depth * outputs:
+        raise ctx.fail(f"w has shape {w}, but num_output {outputs} and x {x} need {outputs} times {depth} elements")
+    return [([*x[:axis], outputs], dtype)]
+
+
+@operator(
+    "FullyConnection(x, w, b?, offset_w?) [num_output:i! transpose:b=F axis:i=1 offset_x:i=0]",
+    infer=_infer_fully_connection,
+)
+def fully_connection(op: Any, x: Array, w: Array, b: Array | None, offset_w: None) -> Any:
+    """Multiply x, flattened from ``axis`` on, by ``w`` [num_output, depth] (``transpose``: [depth, num_output])."""
+    flat = x.reshape(*x.shape[: op.axis], -1)
+    weights = w.reshape(-1, op.num_output) if op.transpose else w.reshape(op.num_output, -1).T
+    return _product(flat, weights, None if b is None else b.reshape(-1), op.offset_x)

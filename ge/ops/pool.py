@@ -1,7 +1,7 @@
 """Pooling.
 
 Attributes of the computation besides the signatures (padding: see ge/ops/window.py):
-  ``_x_dilations``    spatial dilations (ONNX) of MaxPoolV3, AvgPoolV2, AvgPool3D, XMaxPoolWithIndices
+  ``_x_dilations``    spatial dilations (ONNX) of MaxPoolV3, AvgPoolV2, AvgPool3D
   ``_x_auto_pad``     ONNX's auto_pad, where SAME_LOWER must be told from SAME_UPPER
   ``_x_data_format``  GlobalAveragePool, GlobalLpPool: NHWC, NDHWC for channels-last data
 
@@ -26,6 +26,7 @@ from ge.ops.layout import (
     shape_in_format,
     spatial_values,
 )
+from ge.ops.norm import lp_norm
 from ge.ops.registry import Array, InferContext, OutputSpec, operator
 from ge.ops.window import Window, pad_for, padding_mode, slide_all
 
@@ -78,26 +79,7 @@ def _tap_counts(window: Window, counts_padding: bool) -> Any:
     return np.count_nonzero((positions >= first) & (positions < last), axis=1)
 
 
-def max_pool_with_index(x: Array, windows: Sequence[Window]) -> tuple[Array, list[Array]]:
-    """Return the maximum of every window and, per spatial axis, where in ``x`` (unpadded) its first one lies."""
-    padded = pad_for(x, windows, lowest(x.dtype))
-    counts = tuple(w.count for w in windows)
-    best = np.full((*x.shape[:2], *counts), lowest(x.dtype), x.dtype)
-    where = [np.full(best.shape, -1, np.int64) for _ in windows]
-    for index in np.ndindex(*(w.kernel for w in windows)):
-        places = [
-            np.arange(w.count) * w.stride + i * w.dilation - w.before for w, i in zip(windows, index, strict=True)
-        ]
-        grids = np.meshgrid(*places, indexing="ij")
-        is_inside = np.logical_and.reduce([(g >= 0) & (g < w.size) for g, w in zip(grids, windows, strict=True)])
-        tap = padded[(slice(None), slice(None), *(w.taps(i) for w, i in zip(windows, index, strict=True)))]
-        is_better = is_inside & ((tap > best) | (where[0] < 0))
-        best = np.where(is_better, tap, best)
-        where = [np.where(is_better, grid, old) for grid, old in zip(grids, where, strict=True)]
-    return best, where
-
-
-def _pool_windows(op: Any, sizes: Sequence[int], *, attribute: str, ceil: bool = False) -> list[Window]:
+def pool_windows(op: Any, sizes: Sequence[int], *, attribute: str, ceil: bool = False) -> list[Window]:
     """Return the windows of a pooling operator over the spatial ``sizes``. Raises ``Misfit``."""
     form, n = op.data_format, len(sizes)
     if getattr(op, "global_pooling", False):
@@ -127,7 +109,7 @@ def _infer_pool(n_spatial: int, attribute: str) -> Callable[[InferContext], Sequ
         if len(shape) != rank:
             raise ctx.fail(f"x has shape {shape}, but data_format {form} needs rank {rank}", value="x")
         dims = shape_channels_first(shape, form)
-        windows = _pool_windows(ctx.op, dims[2:], attribute=attribute, ceil=bool(getattr(ctx.op, "ceil_mode", 0)))
+        windows = pool_windows(ctx.op, dims[2:], attribute=attribute, ceil=bool(getattr(ctx.op, "ceil_mode", 0)))
         return [(shape_in_format([*dims[:2], *(w.count for w in windows)], form), ctx.dtype("x"))]
 
     return infer
@@ -137,14 +119,14 @@ def _infer_pool(n_spatial: int, attribute: str) -> Callable[[InferContext], Sequ
 def _max(op: Any, x: Array, attribute: str) -> Array:
     x = channels_first(x, op.data_format)
     ceil = bool(getattr(op, "ceil_mode", 0))
-    windows = _pool_windows(op, x.shape[2:], attribute=attribute, ceil=ceil)
+    windows = pool_windows(op, x.shape[2:], attribute=attribute, ceil=ceil)
     return from_channels_first(max_pool(x, windows), op.data_format)
 
 
 def _average(op: Any, x: Array, attribute: str, counts_padding: bool) -> Array:
     x = channels_first(x, op.data_format)
     ceil = bool(getattr(op, "ceil_mode", 0))
-    windows = _pool_windows(op, x.shape[2:], attribute=attribute, ceil=ceil)
+    windows = pool_windows(op, x.shape[2:], attribute=attribute, ceil=ceil)
     divisor = getattr(op, "divisor_override", 0)
     return from_channels_first(average_pool(x, windows, counts_padding, divisor), op.data_format)
 
@@ -212,3 +194,35 @@ def _infer_global(ctx: InferContext) -> Sequence[OutputSpec]:
 @operator("GlobalAveragePool(x)", infer=_infer_global)
 def global_average_pool(op: Any, x: Array) -> Any:
     return np.mean(x, axis=_space_of(op, x.ndim), keepdims=True)
+
+
+@operator("GlobalLpPool(x) [p:f=2]", infer=_infer_global)
+def global_lp_pool(op: Any, x: Array) -> Any:
+    return lp_norm(x, op.p, _space_of(op, x.ndim), keepdims=True)
+
+
+def _infer_adaptive(ctx: InferContext) -> Sequence[OutputSpec]:
+    shape, wanted = ctx.shape("x"), list(ctx.op.output_size)
+    if not 1 <= len(wanted) <= 2 or min(wanted) < 1:
+        raise ctx.fail(f"output_size must be one or two positive sizes, not {wanted}", value="output_size")
+    if shape.is_unknown_rank():
+        return [(shape, ctx.dtype("x"))]
+    if len(shape) not in (3, 4):
+        raise ctx.fail(f"x has shape {shape}, but needs rank 3 or 4", value="x")
+    return [([*shape[:-2], wanted[0], wanted[-1]], ctx.dtype("x"))]
+
+
+def _mean_matrix(size: int, count: int) -> Any:
+    """Return [count, size]: row i averages the elements from floor(i*size/count) to ceil((i+1)*size/count)."""
+    starts = np.arange(count) * size // count
+    ends = -(-(np.arange(count) + 1) * size // count)
+    places = np.arange(size)
+    covers = (places >= starts[:, None]) & (places < ends[:, None])
+    return covers / covers.sum(axis=1, keepdims=True)
+
+
+@operator("AdaptiveAvgPool2d(x) [output_size:I!]", infer=_infer_adaptive)
+def adaptive_avg_pool_2d(op: Any, x: Array) -> Any:
+    rows = _mean_matrix(x.shape[-2], op.output_size[0]).astype(x.dtype)
+    columns = _mean_matrix(x.shape[-1], op.output_size[-1]).astype(x.dtype)
+    return np.matmul(np.matmul(rows, x), columns.T)
