@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import BinaryIO
 
@@ -72,7 +73,7 @@ def write_array(file: BinaryIO, array: Array, form: str) -> None:
     two values of their type apart.
     """
     if form == "BIN":
-        file.write(np.ascontiguousarray(array).tobytes())
+        file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         return
     if array.dtype.kind == "V" or array.dtype.isbuiltin != 1:
         array = array.astype(np.float32)
@@ -80,6 +81,6 @@ def write_array(file: BinaryIO, array: Array, form: str) -> None:
         np.lib.format.write_array(file, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)
         return
     pattern = {"f": "%.17g" if array.dtype.itemsize > 4 else "%.9g", "c": "%s"}.get(array.dtype.kind, "%d")
-    rows = array.reshape(-1, array.shape[-1]) if array.ndim else array.reshape(1, 1)
+    rows = array.reshape(prod(array.shape[:-1]), array.shape[-1]) if array.ndim else array.reshape(1, 1)
     for row in rows:
         file.write((" ".join(pattern % value for value in row.tolist()) + "\n").encode())
