@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ge.graph import DataType
 from parsers.onnx.mapping import Mapped, Row, maps, maps_rows
 from parsers.onnx.node_builder import NodeBuilder
@@ -28,7 +30,7 @@ maps_rows(
 @maps("PRelu")
 def prelu(n: NodeBuilder) -> Mapped:
     """Before: PRelu(x, slope). After: PRelu; a slope of one axis counts along the last axis, as everywhere in ONNX."""
-    extra = {"_x_unidirectional": True} if len(n.shape(n.need(1))) == 1 else {}
+    extra: dict[str, Any] = {"_x_unidirectional": True} if len(n.shape(n.need(1))) == 1 else {}
     return n.add("PRelu", *n.inputs, **extra)
 
 

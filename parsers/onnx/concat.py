@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from parsers.onnx.mapping import Mapped, maps
@@ -29,6 +31,6 @@ def split(n: NodeBuilder) -> Mapped:
     if sizes is None and given is not None:
         sizes = n.const("Sizes", np.asarray(given, np.int64))
     if sizes is None:
-        extra = {"_x_num_outputs": count} if n.has_attr("num_outputs") else {}
+        extra: dict[str, Any] = {"_x_num_outputs": count} if n.has_attr("num_outputs") else {}
         return n.add("Split", axis, n.need(0), n_outputs=count, num_split=count, **extra)
     return n.add("SplitV", n.need(0), sizes, axis, n_outputs=count, num_split=count)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import onnx
 from onnx import AttributeProto, FunctionProto, ModelProto, TypeProto
-from onnx.defs import OpSchema
 
 from ge.errors import ReportedError
 from ge.graph import NodeOut
@@ -56,13 +56,16 @@ class Functions:
         return self._bodies.get((node.domain, node.op_type, node.overload))
 
 
-def has_schema_body(schema: OpSchema | None) -> bool:
-    """True when ONNX defines the operator by a function body."""
+def has_schema_body(schema: Any) -> bool:
+    """True when ONNX defines the operator of an ``OpSchema`` by a function body."""
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
 
 
-def schema_body(schema: OpSchema, node: OnnxNode, inputs: list[NodeOut | None], opsets: Opsets) -> FunctionBody | None:
-    """Return the function body by which ONNX defines an operator; it may depend on the input types and attributes."""
+def schema_body(schema: Any, node: OnnxNode, inputs: list[NodeOut | None], opsets: Opsets) -> FunctionBody | None:
+    """Return the function body by which ONNX defines an operator; it may depend on the input types and attributes.
+
+    ``schema`` is an ``OpSchema``, whose type stubs lack its functions.
+    """
     version = opsets.version(node.domain, node.op_type)
     function = FunctionProto()
     if schema.has_context_dependent_function:

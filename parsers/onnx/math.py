@@ -78,8 +78,8 @@ def _chain(n: NodeBuilder, type: str) -> Mapped:
         i, right = pair
         return n.add(type, left, right, role="" if i == last else f"{type}_{i}")
 
-    first, *others = n.inputs
-    result = reduce(step, enumerate(others, start=1), first)
+    first: Source = n.inputs[0]
+    result = reduce(step, enumerate(n.inputs[1:], start=1), first)
     assert result is not None
     return result
 

@@ -69,9 +69,11 @@ class NodeBuilder:
             formal_attribute = schema.attributes.get(name)
             if formal_attribute is None:
                 self.builder.session.warn(f"node {self.name} ({self.op_type}): attribute {name} is unknown and ignored")
-            elif formal_attribute.type.value != attribute.type:
+                continue
+            wanted: Any = formal_attribute.type
+            if wanted.value != attribute.type:
                 found = AttributeProto.AttributeType.Name(attribute.type)
-                raise self.fail(f"attribute {name} is of type {found}, but must be {formal_attribute.type.name}")
+                raise self.fail(f"attribute {name} is of type {found}, but must be {wanted.name}")
         missing = [name for name, a in schema.attributes.items() if a.required and name not in self._attributes]
         if missing:
             raise self.fail(f"attribute {missing[0]} is missing")

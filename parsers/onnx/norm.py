@@ -38,7 +38,10 @@ def instance_normalization(n: NodeBuilder) -> Mapped:
 
 @maps("GroupNormalization")
 def group_normalization(n: NodeBuilder) -> Mapped:
-    """Before: GroupNormalization(x, scale, bias). After: GroupNorm; scale and bias per group (opset 18) are repeated."""
+    """Before: GroupNormalization(x, scale, bias). After: GroupNorm.
+
+    In opset 18 scale and bias are per group: they are repeated for each channel.
+    """
     groups = n.attr("num_groups")
     parameters: list[Source] = [n.need(1), n.need(2)]
     if n.since_version < 21:

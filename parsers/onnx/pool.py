@@ -161,6 +161,7 @@ def _lowest(n: NodeBuilder) -> NodeOut:
 
 def _with_indices(n: NodeBuilder, pooling: _Pooling) -> Mapped:
     rank = pooling.rank
+    extra: dict[str, Any] = {} if pooling.auto_pad == "NOTSET" else {"_x_auto_pad": pooling.auto_pad}
     return n.add(
         "XMaxPoolWithIndices",
         n.need(0),
@@ -170,7 +171,7 @@ def _with_indices(n: NodeBuilder, pooling: _Pooling) -> Mapped:
         pads=pooling.pads[: 2 * rank],
         ceil_mode=pooling.ceil_mode,
         storage_order=n.attr("storage_order"),
-        **({} if pooling.auto_pad == "NOTSET" else {"_x_auto_pad": pooling.auto_pad}),
+        **extra,
     )
 
 

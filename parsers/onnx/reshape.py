@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ge.graph import DataType
 from parsers.onnx.mapping import Mapped, Row, maps, maps_rows
 from parsers.onnx.node_builder import NodeBuilder
@@ -19,7 +21,7 @@ maps_rows(
 @maps("Reshape")
 def reshape(n: NodeBuilder) -> Mapped:
     """Before: Reshape(x, shape). After: Reshape; a literal 0 in the shape is marked with ``_x_allowzero``."""
-    extra = {"_x_allowzero": 1} if n.attr("allowzero", 0) else {}
+    extra: dict[str, Any] = {"_x_allowzero": 1} if n.attr("allowzero", 0) else {}
     return n.add("Reshape", n.need(0), n.need(1), **extra)
 
 
@@ -42,7 +44,7 @@ def unsqueeze(n: NodeBuilder) -> Mapped:
 @maps("Shape")
 def shape(n: NodeBuilder) -> Mapped:
     """Before: Shape(start, end). After: Shape(dtype int64), the range in ``_x_start``, ``_x_end``."""
-    extra = {f"_x_{name}": n.attr(name) for name in ("start", "end") if n.has_attr(name)}
+    extra: dict[str, Any] = {f"_x_{name}": n.attr(name) for name in ("start", "end") if n.has_attr(name)}
     return n.add("Shape", n.need(0), dtype=INT64, **extra)
 
 

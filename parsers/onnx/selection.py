@@ -55,7 +55,7 @@ def non_zero(n: NodeBuilder) -> Mapped:
 
 @maps("OneHot")
 def one_hot(n: NodeBuilder) -> Mapped:
-    """Before: OneHot(indices, depth, [off, on]). After: Split(values) -> OneHot; negative indices count from the end."""
+    """Before: OneHot(indices, depth, [off, on]). After: Split(values) -> OneHot with ``_x_wrap_negative``."""
     axis = n.index("Const", 0)
     off, on = n.add("Split", axis, n.need(2), role="Split", n_outputs=2, num_split=2).outputs()
     depth = n.cast(n.need(1), DataType.DT_INT64, role="Depth")

@@ -15,7 +15,7 @@ from parsers.onnx.node_builder import NodeBuilder
 @maps("Softmax")
 def softmax(n: NodeBuilder) -> Mapped:
     """Before: Softmax. After: SoftmaxV2(axes)."""
-    extra = {} if n.since_version >= 13 else {"need_fusion": 1}
+    extra: dict[str, Any] = {} if n.since_version >= 13 else {"need_fusion": 1}
     return n.add("SoftmaxV2", *n.inputs, axes=[n.attr("axis")], **extra, **_flattening(n))
 
 
