@@ -28,7 +28,7 @@ from ge.ops.registry import Array, InferContext, Misfit, OutputSpec, operator
 from ge.ops.window import Window, padding_mode, slide_all
 
 
-def _requested_sizes(op: Any, input_size: Sequence[int]) -> list[int] | None:
+def requested_sizes(op: Any, input_size: Sequence[int]) -> list[int] | None:
     """Return the spatial sizes that ``input_size`` asks for; ``None`` when it is all zeros."""
     form = op.data_format
     axes = spatial_axes(form)
@@ -38,7 +38,9 @@ def _requested_sizes(op: Any, input_size: Sequence[int]) -> list[int] | None:
     return sizes if any(sizes) else None
 
 
-def _windows(op: Any, counts: Sequence[int], kernel: Sequence[int], sizes: Sequence[int] | None) -> list[Window]:
+def transposed_windows(
+    op: Any, counts: Sequence[int], kernel: Sequence[int], sizes: Sequence[int] | None
+) -> list[Window]:
     """Return, per spatial axis, the window of the convolution that would turn the result into x."""
     form, n = op.data_format, len(counts)
     strides, dilations = spatial_values(op.strides, form), spatial_values(op.dilations, form)
@@ -103,7 +105,7 @@ def _transposed(op: Any, x: Array, filter: Array, bias: Array | None, input_size
     form = op.data_format
     x = exact_operand(channels_first(x, form), offset)
     weights = exact_operand(channels_first(filter, filter_format(op, form)))
-    windows = _windows(op, x.shape[2:], weights.shape[2:], _requested_sizes(op, np.ravel(input_size).tolist()))
+    windows = transposed_windows(op, x.shape[2:], weights.shape[2:], requested_sizes(op, np.ravel(input_size).tolist()))
     return from_channels_first(with_bias(convolve_transposed(x, weights, windows, op.groups), bias), form)
 
 
@@ -125,7 +127,7 @@ def _infer_transposed(rank: int, x_name: str) -> Callable[[InferContext], Sequen
         wanted = ctx.ints("input_size")
         if wanted is None:
             return [(shape_in_format([x[0], outputs, *[-1] * (rank - 2)], data_format), dtype)]
-        sizes = [w.size for w in _windows(ctx.op, x[2:], kernel, _requested_sizes(ctx.op, wanted))]
+        sizes = [w.size for w in transposed_windows(ctx.op, x[2:], kernel, requested_sizes(ctx.op, wanted))]
         return [(shape_in_format([x[0], outputs, *sizes], data_format), dtype)]
 
     return infer

@@ -66,12 +66,13 @@ def average_pool(x: Array, windows: Sequence[Window], counts_padding: bool, divi
     if divisor:
         return sums / sums.dtype.type(divisor)
     for axis, window in enumerate(windows):
-        counts = _tap_counts(window, counts_padding).astype(sums.dtype)
+        counts = tap_counts(window, counts_padding).astype(sums.dtype)
         sums /= counts.reshape(-1, *[1] * (len(windows) - 1 - axis))
     return sums
 
 
-def _tap_counts(window: Window, counts_padding: bool) -> Any:
+def tap_counts(window: Window, counts_padding: bool) -> Any:
+    """Return how many elements each position of a window averages: those of the input, or also of its padding."""
     starts = np.arange(window.count) * window.stride
     positions = starts[:, None] + np.arange(window.kernel) * window.dilation
     first = 0 if counts_padding else window.before
