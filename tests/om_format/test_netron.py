@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from atc import compile_model
 from ge.graph import DataType, Format, Graph, Tensor, TensorDesc
 from ge.graph.types import FORMAT_TEXT, numpy_dtype
 from ge.plan import GraphPlan, Plan
@@ -154,3 +155,11 @@ def test_attributes_of_every_kind(value, shown, seen):
     graph.add_node("ReaderForTest", "reader", attrs={"attribute": value}, output_descs=[TensorDesc([1])])
     (found,) = seen(bare(graph))
     assert found["nodes"][0]["attributes"]["attribute"] == shown
+
+
+def test_a_compiled_model(digits_model, seen):
+    model = compile_model(digits_model, framework=5, soc_version="Ascend310P3", precision_mode_v2="origin")
+    (graph,) = seen(model)
+    assert without_attributes(graph) == graph_view(model.graph)
+    assert {node["type"] for node in graph["nodes"]} >= {"Data", "Conv2D", "NetOutput"}
+    assert sum(value["bytes"] for node in graph["nodes"] for value in node["inputs"]) > 10_000
