@@ -1,11 +1,14 @@
 """Compile the digits model, run it on the sample digits, print what it reads in them: `make demo`.
 
-Calls `atc` and `om-run` as a user would; everything they write goes to `build/demo`. Exits with status 1 if a digit is
-read wrongly.
+    python models/digits/show.py [FOLDER]
+
+Calls `atc` and `om-run` as a user would; everything they write goes to FOLDER, by default `build/demo`. Exits with
+status 1 if a digit is read wrongly.
 """
 
 from __future__ import annotations
 
+import argparse
 import shlex
 import subprocess
 import sys
@@ -17,7 +20,6 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = Path("models/digits/digits.onnx")
 SAMPLES = Path("models/digits/samples")
-BUILD = Path("build/demo")
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,14 @@ def read_answers(folder: Path) -> list[Answer]:
 
 
 def main() -> None:
-    (ROOT / BUILD).mkdir(parents=True, exist_ok=True)
+    parser = argparse.ArgumentParser(description="Compile the digits model and run it on the sample digits.")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("build/demo"), help="where results go")
+    folder: Path = parser.parse_args().folder
     target = ("--framework=5", "--soc_version=Ascend310P3", "--precision_mode_v2=origin")
-    run("atc", f"--model={MODEL}", f"--output={BUILD / 'digits'}", *target)
-    files = ("--input", SAMPLES, "--output", BUILD, "--output_dirname", "answers", "--outfmt", "NPY")
-    run("om-run", "--model", BUILD / "digits.om", *files)
-    answers = read_answers(ROOT / BUILD / "answers")
+    run("atc", f"--model={MODEL}", f"--output={folder / 'digits'}", *target)
+    files = ("--input", SAMPLES, "--output", folder, "--output_dirname", "answers", "--outfmt", "NPY")
+    run("om-run", "--model", folder / "digits.om", *files)
+    answers = read_answers(ROOT / folder / "answers")
     print(f"{'sample':<12} {'digit':>5} {'prediction':>10} {'probability':>11}")
     for answer in answers:
         remark = "" if answer.is_right else "  wrong"
