@@ -16,7 +16,7 @@ from ge.graph.types import FORMAT_TEXT, numpy_dtype
 from ge.plan import GraphPlan, Plan
 from ge.proto.tensor_bytes import stored_bytes
 from om_format import ModelIO, OfflineModel
-from tests.om_format.netron import netron_view
+from tests.om_format.netron_reader import netron_view
 
 NETRON_TYPE = {
     DataType.DT_FLOAT: "float32",
