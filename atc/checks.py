@@ -94,6 +94,7 @@ def _typed(given: Given) -> CompileOptions:
         display_model_info=given["display_model_info"] == "1",
         check_report=given.check_report,
         om=given["om"],
+        om_is_source=bool(given["om"]) and given.framework is not None,
         json=given["json"],
         recorded=recorded,
         command_line=_command_line(given),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from atc.check_report import Finding, findings, write_report
+from atc.progress import working
 from ge.atomic_file import write_atomically
 from ge.errors import ReportedError
 from ge.options import CompileOptions, Mode
@@ -34,11 +36,12 @@ def _compiled(options: CompileOptions, session: CompileSession) -> OfflineModel:
     from atc.compiler import compile_source
 
     try:
-        return compile_source(options.model, session)
+        with nullcontext() if options.log != "null" else working(f"compiling {options.model}"):
+            return compile_source(options.model, session)
     except ReportedError as error:
         faults = findings(error)
         if faults:
-            _write_report(options, session, faults)
+            _report_failure(error, faults, options, session)
         _add_hint_at_name(error, options.model)
         raise
 
@@ -50,11 +53,21 @@ def _pre_check(options: CompileOptions, session: CompileSession) -> None:
     try:
         parse(options.model, session)
     except ReportedError as error:
-        _write_report(options, session, findings(error), is_failed=True)
+        _report_failure(error, findings(error), options, session)
         _add_hint_at_name(error, options.model)
         raise
     _write_report(options, session, [])
     session.emit(f"The check passed; the report is {options.check_report}")
+
+
+def _report_failure(
+    error: ReportedError, faults: list[Finding], options: CompileOptions, session: CompileSession
+) -> None:
+    """Write the report of a failed check; if that fails too, ``error`` stays the first fault."""
+    try:
+        _write_report(options, session, faults, is_failed=True)
+    except ReportedError as second:
+        error.also = (*error.also, second)
 
 
 def _write_report(
@@ -85,27 +98,33 @@ _SUFFIXES = {
 
 
 def _add_hint_at_name(error: ReportedError, path: str) -> None:
-    """Add to the remedy of an unreadable file what its name says about its kind."""
+    """Add to the remedy of an unreadable file what its name says about its kind, unless its content says more."""
     kind = _SUFFIXES.get(os.path.splitext(path)[1].lower())
-    if error.code in ("E13005", "E10041", "E16004") and kind:
+    is_recognised = "it looks like" in error.message
+    if error.code in ("E13005", "E10041", "E16004") and kind and not is_recognised:
         error.solution = f"The name of the file says {kind}, but --framework=5 says ONNX. {error.solution}"
 
 
 def _to_json(options: CompileOptions, session: CompileSession) -> None:
     """Mode 1: an .om, or with ``--framework`` a model, as JSON."""
-    from om_format.json_view import model_json, offline_model_json
+    from om_format import graph_json, model_json
 
-    if "--framework" in options.command_line:
-        text = model_json(_parsed(options, session))
+    if options.om_is_source:
+        from parsers.onnx import parse
+
+        try:
+            text = graph_json(parse(options.om, session))
+        except ReportedError as error:
+            _add_hint_at_name(error, options.om)
+            raise
     else:
-        text = offline_model_json(options.om)
+        try:
+            text = model_json(options.om)
+        except ReportedError as error:
+            if options.om.endswith(".onnx"):
+                error.solution = "Add --framework=5 to write an ONNX model as JSON."
+            raise
     write_atomically(options.json, text)
-
-
-def _parsed(options: CompileOptions, session: CompileSession):
-    from parsers.onnx import parse
-
-    return parse(options.om, session)
 
 
 def _show_offline_model(options: CompileOptions, session: CompileSession) -> None:
@@ -114,7 +133,7 @@ def _show_offline_model(options: CompileOptions, session: CompileSession) -> Non
 
 
 def _display(path: str, session: CompileSession) -> None:
-    from om_format.display import display_block
+    from om_format import display_block
 
     for line in display_block(path):
         session.emit(line)

@@ -23,7 +23,8 @@ usage: om-run --model=FILE.om [--input=FILES] [--output=DIR] [options]
 Runs a compiled model on the CPU. Times are those of the CPU simulation, not of an NPU."""
 NOTES = """\
 Options are written --name=value or --name value; '-' and '_' in names are the same. Results are saved as
-DIR/<date-time>/<name of the first input's file>_<number of the output>, with DIR/<date-time>_summary.json beside."""
+DIR/<date-time>/<name of the first input's file>_<number of the output>, with DIR/<date-time>_summary.json beside;
+two files whose results would get the same name are refused."""
 FAILED, INTERRUPTED = 1, 130
 
 
@@ -122,6 +123,7 @@ def open_session(options: RunOptions) -> Session:
 def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) -> None:
     """Run the model as ``options`` say: inputs, warm-up, measured runs, files, summary."""
     from atc import input_files, output_files
+    from atc.progress import working
     from atc.run_summary import Summary
     from ge.atomic_file import check_writable, write_atomically
 
@@ -141,11 +143,13 @@ def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) 
             output_files.check_division(runs, outputs)
     samples: list[Sample] = []
     times: list[float] = []
-    for i, one in enumerate(runs):
-        feeds = input_files.load_run(one, inputs) if options.input else _made_up(options, inputs)
-        results = _measured(session, feeds, options.warmup_count if i == 0 else 0, options.loop, times)
-        if folder:
-            samples += _saved(folder, one, results, options.outfmt)
+    made_up = [] if options.input else _made_up(options, inputs)
+    with working(f"running {options.model}"):
+        for i, one in enumerate(runs):
+            feeds = input_files.load_run(one, inputs) if options.input else made_up
+            results = _measured(session, feeds, options.warmup_count if i == 0 else 0, options.loop, times)
+            if folder:
+                samples += _saved(folder, one, results, options.outfmt)
     summary = Summary(times, _batchsize(options, inputs), samples)
     for line in summary.lines():
         _show(line)

@@ -103,6 +103,8 @@ class CompileOptions:
     display_model_info: bool = False
     check_report: str = "check_result.json"
     om: str = ""
+    om_is_source: bool = False
+    """Whether ``om`` names a model to be parsed (a framework was given) instead of an .om."""
     json: str = ""
     recorded: Mapping[str, str] = field(default_factory=dict)
     """Options without effect here (hardware, metadata) as they were given; the .om keeps them."""

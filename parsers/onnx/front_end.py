@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ge.errors import ReportedError
 from ge.graph import Graph
+from ge.options import Mode
 from ge.session import CompileSession
 from parsers.onnx import (
     activation,
@@ -91,7 +92,8 @@ def parse(source: Source, session: CompileSession) -> Graph:
     inputs = [value for value in model.inputs if value.name not in model.initializers]
     options = session.options
     _check_input_shape_names(options.input_shape, inputs, model)
-    _check_static(inputs, options.input_shape)
+    if options.mode is not Mode.TO_JSON:  # a listing may show open dimensions
+        _check_static(inputs, options.input_shape)
 
     graph = Graph(_graph_name(model.name))
     context = ModelContext(session, TensorReader(opened.loaded.folder), opened.functions)

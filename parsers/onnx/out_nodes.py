@@ -19,10 +19,10 @@ def choose_outputs(builder: GraphBuilder, source: OnnxGraph, requested: Sequence
     else:
         outputs_by_node = {node.name: node.outputs for node in source.nodes}
         graph_outputs = [value.name for value in source.outputs]
-        for item in requested:
-            name, out = _find(builder, item, outputs_by_node, graph_outputs)
-            graph.outputs.append(out)
-            graph.output_names.append(name)
+        found = [_find(builder, item, outputs_by_node, graph_outputs) for item in requested]
+        graph.output_names = [name for name, _ in found]
+        graph.outputs = [out for _, out in found]
+        for out in graph.outputs:
             out.node.attrs["_user_defined_output_nodes"] = "true"
     for out, name in zip(graph.outputs, graph.output_names, strict=True):
         out.desc.attrs["_origin_output_tensor_name"] = name

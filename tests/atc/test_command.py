@@ -1,0 +1,383 @@
+"""``atc`` and ``om-run`` with real models: files, lines, exit status (the cases of the command line reference)."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+import atc
+from atc import modes, run_command
+from atc.command import FAILURE, START, SUCCESS, main
+from ge.errors import ReportedError
+from ge.options import PRECISION_KEPT
+
+B = "--model=m.onnx --framework=5 --output=o/m --soc_version=Ascend310P3"
+D = B.replace("m.onnx", "d.onnx")
+WARNING = f"WARNING: {PRECISION_KEPT}"
+
+
+def save_model(path: str, shape: list[int | str], *ops: str) -> None:
+    """Save a chain of nodes: input `x`, output `out`, each node named like its operator in lower case."""
+    names = ["x", *(f"t{i}" for i in range(1, len(ops))), "out"]
+    nodes = [helper.make_node(op, [names[i]], [names[i + 1]], name=op.lower()) for i, op in enumerate(ops)]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    out = helper.make_tensor_value_info("out", TensorProto.FLOAT, shape)
+    model = helper.make_model(
+        helper.make_graph(nodes, "net", [x], [out]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    onnx.save(model, path)
+
+
+@pytest.fixture(autouse=True)
+def work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    save_model("m.onnx", [1, 3, 8, 8], "Neg", "Relu")
+    save_model("d.onnx", ["n", 3, "h", "w"], "Neg", "Relu")
+    return tmp_path
+
+
+def run(arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
+    """Run atc; return exit status and lines of stdout, after checking that no traceback was shown."""
+    status = main(shlex.split(arguments))
+    output = capsys.readouterr()
+    assert "Traceback" not in output.out + output.err
+    return status, output.out.splitlines()
+
+
+def codes(lines: list[str]) -> list[str]:
+    errors = lines[lines.index(FAILURE) + 1 :]
+    return [line.split(":")[0] for line in errors if not line.startswith(" ")]
+
+
+@pytest.mark.parametrize(
+    ("case", "arguments"),
+    [
+        ("3", B),
+        ("4", f"{B} --soc-version=Ascend310P3"),
+        ("5", f"-model=m.onnx {B.partition(' ')[2]}"),
+        ("20", f'{B} --input_shape="x:1,3,8,8"'),
+        ("29", f'{D} --input_shape="x:1,3,8,8"'),
+        ("oo", f"{B} --oo_level=O3 --external_weight=0 --dump_mode=0"),
+        ("hardware", f"{B} --aicore_num=8 --core_type=AiCore --sparsity=1 --op_debug_level=2"),
+    ],
+)
+def test_compile(case: str, arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments, capsys) == (0, [START, "...", SUCCESS, WARNING])
+    assert os.listdir("o") == ["m.om"]
+
+
+@pytest.mark.parametrize("precision", ["--precision_mode_v2=origin", "--precision_mode=must_keep_origin_dtype"])
+def test_chosen_precision_needs_no_warning(precision: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(f"{B} {precision}", capsys) == (0, [START, "...", SUCCESS])
+
+
+@pytest.mark.parametrize(
+    ("case", "arguments", "code", "culprit"),
+    [
+        ("21", f'{B} --input_shape="y:1,3,8,8"', "E10016", "y"),
+        ("27", D, "E10001", "--input_shape"),
+        ("56", f'{B} --out_nodes="none:0"', "E10016", "none"),
+        ("57", f'{B} --out_nodes="relu:9"', "E10003", "relu"),
+        ("shape", f'{B} --input_shape="x:1,3,8"', "E10001", "x"),
+    ],
+)
+def test_options_that_do_not_fit_the_model(
+    case: str, arguments: str, code: str, culprit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, lines = run(arguments, capsys)
+    assert status == 255
+    assert codes(lines)[0] == code
+    assert culprit in "\n".join(lines)
+    assert not Path("o").exists()
+
+
+def run_om(*arguments: str) -> list[np.ndarray]:
+    """Run o/m.om on x.npy and return the results in order."""
+    assert run_command.main(["--model=o/m.om", "--input=x.npy", "--output=r", "-od=r", "--outfmt=NPY", *arguments]) == 0
+    return [np.load(path) for path in sorted(Path("r/r").iterdir())]
+
+
+@pytest.mark.parametrize(
+    ("options", "dtype", "expected"),
+    [
+        ("", np.float32, lambda x: np.maximum(-x, 0)),
+        ("--output_type=FP16", np.float16, lambda x: np.maximum(-x, 0)),
+        ("--out_nodes=neg:0", np.float32, lambda x: -x),
+        ("--out_nodes=neg:0 --output_type=neg:0:FP16", np.float16, lambda x: -x),
+        ("--out_nodes=out", np.float32, lambda x: np.maximum(-x, 0)),
+    ],
+)
+def test_outputs_as_asked_for(
+    options: str, dtype: type, expected, rng: np.random.Generator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = rng.standard_normal((1, 3, 8, 8)).astype(np.float32)
+    np.save("x.npy", x)
+    assert run(f"{B} {options}", capsys)[0] == 0
+    (result,) = run_om()
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, expected(x).astype(dtype))
+
+
+def test_several_outputs_keep_the_order_of_out_nodes(
+    rng: np.random.Generator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = rng.standard_normal((1, 3, 8, 8)).astype(np.float32)
+    np.save("x.npy", x)
+    assert run(f'{B} --out_nodes="relu:0;neg:0"', capsys)[0] == 0
+    relu, neg = run_om()
+    np.testing.assert_array_equal(neg, -x)
+    np.testing.assert_array_equal(relu, np.maximum(-x, 0))
+
+
+def test_digits_agree_with_onnxruntime(
+    digits_model: Path, digits_samples: dict[str, np.ndarray], capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = "--framework=5 --output=o/m --soc_version=Ascend310P3 --precision_mode_v2=origin"
+    assert run(f"--model={digits_model} {options}", capsys)[0] == 0
+    folder = digits_model.parent / "samples"
+    arguments = ["--model=o/m.om", f"--input={folder}", "--output=r", "-od=r", "--outfmt=NPY"]
+    assert run_command.main(arguments) == 0
+    session = onnxruntime.InferenceSession(digits_model)
+    for stem, image in digits_samples.items():
+        (expected,) = session.run(None, {"image": image})
+        np.testing.assert_allclose(np.load(f"r/r/{stem}_0.npy"), expected, rtol=1e-4, atol=1e-5)
+    assert len(json.loads(Path("r/r_summary.json").read_text())["filesinfo"]) == len(digits_samples)
+
+
+# -- what the model says -----------------------------------------------------------------------------------------------
+
+
+def test_unsupported_nodes_are_reported_together_and_in_the_check_report(capsys: pytest.CaptureFixture[str]) -> None:
+    save_model("m.onnx", [1, 4], "Frobnicate", "Relu", "Defenestrate")
+    for mode in ("", "--mode=3"):
+        Path("check_result.json").unlink(missing_ok=True)
+        status, lines = run(f"{B} {mode}", capsys)
+        assert status == 255
+        assert codes(lines)[:2] == ["E13010", "E13010"]
+        assert "frobnicate" in "\n".join(lines)
+        report = json.loads(Path("check_result.json").read_text())
+        assert (report["result"], report["total"], report["pass"], report["fail"]) == ("failed", 3, 1, 2)
+        assert [(op["name"], op["result"]) for op in report["op"]] == [
+            ("frobnicate", "failed"),
+            ("relu", "success"),
+            ("defenestrate", "failed"),
+        ]
+        assert report["op"][0]["cause"][0]["code"] == 1
+    assert not Path("o").exists()
+
+
+def test_pre_check_needs_no_output_and_writes_its_report(capsys: pytest.CaptureFixture[str]) -> None:
+    status, lines = run("--mode=3 --model=m.onnx --framework=5 --soc_version=Ascend310P3", capsys)
+    assert (status, lines[-1]) == (0, SUCCESS)
+    report = json.loads(Path("check_result.json").read_text())
+    assert report["name"] == "m.onnx"
+    assert [(op["type"], op["result"]) for op in report["op"]] == [("Neg", "success"), ("Relu", "success")]
+
+
+def test_check_report_goes_where_it_is_asked_to(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ASCEND_WORK_PATH", str(tmp_path / "work"))
+    run("--mode=3 --model=m.onnx --framework=5 --soc_version=Ascend310P3", capsys)
+    assert (tmp_path / "work" / "check_result.json").exists()
+    run("--mode=3 --model=m.onnx --framework=5 --soc_version=Ascend310P3 --check_report=here.json", capsys)
+    assert Path("here.json").exists()
+    assert not Path("check_result.json").exists()
+
+
+def test_report_of_a_model_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.onnx").write_bytes(b"\x00\x01")
+    status, lines = run("--mode=3 --model=m.onnx --framework=5 --soc_version=Ascend310P3", capsys)
+    assert (status, codes(lines)) == (255, ["E13005"])
+    report = json.loads(Path("check_result.json").read_text())
+    assert (report["result"], report["op"]) == ("failed", [])
+
+
+def test_unwritable_report_does_not_hide_the_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    save_model("m.onnx", [1, 4], "Frobnicate")
+    Path("check_result.json").mkdir()
+    for mode in ("", "--mode=3"):
+        status, lines = run(f"{B} {mode}", capsys)
+        assert (status, codes(lines)) == (255, ["E13010", "E13004"])
+
+
+@pytest.mark.parametrize("suffix", [".pb", ".pth", ".om"])
+def test_name_of_an_unreadable_model_gives_a_hint(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(f"m{suffix}").write_bytes(b"\x00\x01\x02")
+    status, lines = run(B.replace("m.onnx", f"m{suffix}"), capsys)
+    assert (status, codes(lines)) == (255, ["E13005"])
+    assert "The name of the file says" in "\n".join(lines)
+
+
+def test_failure_keeps_the_old_file(capsys: pytest.CaptureFixture[str]) -> None:
+    run(B, capsys)
+    before = Path("o/m.om").read_bytes()
+    content = Path("m.onnx").read_bytes()
+    for size in (0, 1, len(content) // 2, len(content) - 1):
+        Path("m.onnx").write_bytes(content[:size])
+        status, lines = run(B, capsys)
+        assert status == 255
+        assert codes(lines)[0] in ("E13005", "E13015", "E16004", "E16001", "E13010", "E13014", "E14001")
+    assert Path("o/m.om").read_bytes() == before
+    assert os.listdir("o") == ["m.om"]
+
+
+def test_random_bytes_as_model_or_om(rng: np.random.Generator, capsys: pytest.CaptureFixture[str]) -> None:
+    run(B, capsys)
+    good = Path("o/m.om").read_bytes()
+    for i in range(20):
+        noise = rng.bytes(int(rng.integers(1, 4000)))
+        Path("m.onnx").write_bytes(noise)
+        assert run(B, capsys)[0] == 255
+        bad = bytearray(good)
+        bad[int(rng.integers(0, 300))] ^= int(rng.integers(1, 256))
+        Path("noise.om").write_bytes(noise if i % 2 else bytes(bad[: rng.integers(1, len(bad))]))
+        for arguments in ("--mode=6 --om=noise.om", "--mode=1 --om=noise.om --json=j"):
+            status, lines = run(arguments, capsys)
+            assert status == 255
+            assert codes(lines) == ["E10041"]
+        assert run_command.main(["--model=noise.om"]) == 1
+        assert "R1999" not in (text := capsys.readouterr().err)
+        assert "noise.om" in text
+    assert not Path("j").exists()
+
+
+# -- the other modes ---------------------------------------------------------------------------------------------------
+
+
+def test_om_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    run(B, capsys)
+    status, lines = run("--mode=1 --om=o/m.om --json=out/j.json", capsys)
+    assert (status, lines) == (0, [START, "...", SUCCESS])
+    ops = json.loads(Path("out/j.json").read_text())["graph"][0]["op"]
+    assert {op["type"] for op in ops} >= {"Data", "Neg", "Relu", "NetOutput"}
+
+
+@pytest.mark.parametrize("model", ["m.onnx", "d.onnx"])
+def test_model_as_json(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, lines = run(f"--mode=1 --om={model} --framework=5 --json=j.json", capsys)
+    assert (status, lines) == (0, [START, "...", SUCCESS])
+    ops = json.loads(Path("j.json").read_text())["graph"][0]["op"]
+    assert [op["name"] for op in ops if op["type"] in ("Neg", "Relu")] == ["neg", "relu"]
+
+
+def test_model_as_json_without_framework_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    status, lines = run("--mode=1 --om=m.onnx --json=j.json", capsys)
+    assert (status, codes(lines)) == (255, ["E10041"])
+    assert "--framework=5" in lines[-1]
+
+
+def test_display_block(capsys: pytest.CaptureFixture[str]) -> None:
+    _, with_block = run(f"{B} --display_model_info=1", capsys)
+    status, lines = run("--mode=6 --om=o/m.om", capsys)
+    assert status == 0
+    block = lines[1 : lines.index("...")]
+    assert block[0] == "============ Display Model Info start ============"
+    assert block[-1] == "============ Display Model Info end   ============"
+    assert (
+        block[1] == f"Original Atc command line: atc {shlex.join(B.split()[1:2])} --output=m --soc_version=Ascend310P3"
+    )
+    assert with_block[1 : with_block.index("...")] == block
+
+
+# -- the boundary ------------------------------------------------------------------------------------------------------
+
+
+def test_fault_of_the_program_becomes_an_internal_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr(modes, "run_mode", broken)
+    status, lines = run(B, capsys)
+    assert (status, codes(lines)) == (255, ["E19999"])
+    assert "ZeroDivisionError in broken: by nothing" in lines[lines.index("E19999: Internal Error!") + 1]
+    assert main(shlex.split(f"{B} --log=debug")) == 255
+    output = capsys.readouterr()
+    assert "Traceback" in output.err
+    assert "Traceback" not in output.out
+
+
+@pytest.mark.parametrize(("fault", "status"), [(KeyboardInterrupt, 130), (MemoryError, 255), (RecursionError, 255)])
+def test_interrupts_and_exhaustion(
+    fault: type[BaseException], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(modes, "run_mode", broken)
+    assert run(B, capsys)[0] == status
+
+
+def test_log_lines_have_their_form_and_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(shlex.split(f"{B} --mode=3 --log=info")) == 0
+    output = capsys.readouterr()
+    assert output.out.splitlines()[0] == START
+    line = output.err.splitlines()[0]
+    assert line.startswith("[INFO] ATC(")
+    assert "checking 2 nodes of m.onnx" in line
+    main(shlex.split(f"{B} --mode=3"))
+    assert capsys.readouterr().err == ""
+
+
+def test_stdout_of_the_installed_form(work_folder: Path) -> None:
+    root = Path(atc.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-m", "atc.command", *shlex.split(B), "--precision_mode_v2=origin"],
+        env={**os.environ, "PYTHONPATH": str(root), "PYTHONHASHSEED": "7"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{START}\n...\n{SUCCESS}\n", "")
+
+
+def test_foreign_ge_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cann" / "ge").mkdir(parents=True)
+    (tmp_path / "cann" / "ge" / "__init__.py").write_text("raise RuntimeError('this is not ours')")
+    root = Path(atc.__file__).parents[1]
+    for module, status in (("atc.command", 255), ("atc.run_command", 1)):
+        done = subprocess.run(
+            [sys.executable, "-m", module, "--help"],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "cann"), str(root)])},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status
+        assert str(tmp_path / "cann" / "ge") in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+# -- the library -------------------------------------------------------------------------------------------------------
+
+
+def test_library_and_command_line_write_the_same_file(capsys: pytest.CaptureFixture[str]) -> None:
+    run(f"{B} --precision_mode_v2=origin --input_shape=x:1,3,8,8", capsys)
+    options = {"soc_version": "Ascend310P3", "precision_mode_v2": "origin", "input_shape": {"x": (1, 3, 8, 8)}}
+    content = Path("m.onnx").read_bytes()
+    for model in ("m.onnx", Path("m.onnx"), content, onnx.load_model(io.BytesIO(content))):
+        atc.compile_model(model, output="m", framework=5, **options).save("lib.om")
+        assert Path("lib.om").read_bytes() == Path("o/m.om").read_bytes()
+
+
+def test_library_reports_faults(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ReportedError, match=r"E10001.*missing"):
+        atc.compile_model("missing.onnx", soc_version="Ascend310P3")
+    with pytest.raises(ReportedError, match="E13005"):
+        atc.compile_model(b"\x00", soc_version="Ascend310P3")
+    with pytest.raises(ReportedError, match="E10054"):
+        atc.compile_model("m.onnx")
+    assert capsys.readouterr().out == ""
