@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from om_format.offline_model import OfflineModel, assemble
-
 from ge.graph import Graph
 from ge.options import PRECISION_KEPT
 from ge.session import CompileSession
+from om_format.offline_model import OfflineModel, assemble
 from parsers.onnx import parse
 from passes.driver import Driver
 from passes.pipeline import compile_passes

@@ -10,7 +10,7 @@ import click
 
 from ge.errors import ReportedError
 from ge.graph import Graph
-from ge.option_grammar import parse_input_shape
+from ge.option_grammar import parse_static_shapes
 from ge.options import CompileOptions, Environment
 from ge.session import CompileSession
 from ge.text import GraphTextError, SideTensors, parse_graph, print_graph
@@ -72,7 +72,7 @@ def command(
 
 
 def _session(input_shape: str) -> CompileSession:
-    options = CompileOptions(input_shape=parse_input_shape(input_shape))
+    options = CompileOptions(input_shape=parse_static_shapes(input_shape))
     return CompileSession(options, Environment.read(), emit=lambda line: click.echo(line, err=True))
 
 
@@ -82,7 +82,7 @@ def _load(source: Path, session: CompileSession) -> Graph:
         try:
             graph = parse_graph(content.decode())
         except (GraphTextError, UnicodeDecodeError) as fault:
-            raise ReportedError("E13005", file=source, reason=str(fault)) from fault
+            raise ReportedError("E10001", value=source, parameter="SOURCE", reason=str(fault)) from fault
         verify(graph)
         return graph
     return parse(source, session)
