@@ -26,10 +26,11 @@ from ge.graph import DataType, Format, TensorDesc
 from ge.ops.registry import Attributes
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Inputs = Sequence[Array | None]
-Outputs = Sequence[Array | None]
-Run = Callable[[Any, Any, Array], None]
-"""``run(inputs, outputs, scratch)``; the sequences may be narrowed by the kernel, which knows what its node has."""
+Inputs = Sequence[Any]
+Outputs = Sequence[Any]
+"""Arrays, or ``None`` where the node has none: what is there is settled when the kernel is built."""
+Run = Callable[[Inputs, Outputs, Array], None]
+"""``run(inputs, outputs, scratch)``."""
 
 FLOATS = frozenset({DataType.DT_FLOAT, DataType.DT_FLOAT16, DataType.DT_BF16, DataType.DT_DOUBLE})
 PLAIN_FORMATS = frozenset(
