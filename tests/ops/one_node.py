@@ -120,7 +120,7 @@ def run_onnx(
 ) -> list[np.ndarray]:
     """Run one ONNX node in onnxruntime (or in onnx's reference evaluator)."""
     model = onnx_model(type, inputs, {} if attrs is None else attrs, n_outputs, opset)
-    feeds = {f"in{index}": array for index, array in enumerate(inputs) if array is not None}
+    feeds = {f"in{index}": np.asarray(array) for index, array in enumerate(inputs) if array is not None}
     if reference:
         return ReferenceEvaluator(model).run(None, feeds)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
