@@ -10,14 +10,14 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 
-from atc import installation
+from atc.terminal import guarded, show, show_error
 
 logger = logging.getLogger("atc")
 
 START = "ATC start working now, please wait for a moment."
 SUCCESS = "ATC run success, welcome to the next use."
 FAILURE = "ATC run failed, Please check the detail log, Try 'atc --help' for more information"
-FAILED, INTERRUPTED = 255, 130
+FAILED = 255
 USAGE = """\
 usage: atc --model=FILE --framework=5 --soc_version=CHIP --output=PATH [options]
        atc --mode=1 --om=FILE --json=PATH        write an .om as JSON (a model: add --framework=5)
@@ -30,19 +30,8 @@ and kept in the .om, but change nothing here."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``atc`` with ``argv`` (by default those of the process) and return its exit status: 0, 255, or 130."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    foreign = installation.foreign_ge()
-    if foreign:
-        _show_error(installation.explanation(foreign))
-        return FAILED
-    try:
-        return _run(sys.argv[1:] if argv is None else argv)
-    except KeyboardInterrupt:
-        _show_error("interrupted")
-        return INTERRUPTED
+    """Run ``atc`` with ``argv`` (by default those of the process); return 0, 255 for any error, 130 if interrupted."""
+    return guarded(lambda: _run(sys.argv[1:] if argv is None else argv), FAILED)
 
 
 def entry() -> None:
@@ -56,26 +45,26 @@ def _run(argv: Sequence[str]) -> int:
     from ge.errors import ReportedError
     from ge.option_table import OPTIONS
 
-    _show(START)
+    show(START)
     try:
         values = lex(argv, OPTIONS)
     except UsageFault as fault:
-        _show_error(f"ERROR: {fault}")
+        show_error(f"ERROR: {fault}")
         reason = f"The cause is not known to the error catalogue: {fault}."
         return _fail(ReportedError("E19999", reason=reason, solution="'atc --help' lists the options.").lines())
     except ReportedError as error:
         return _fail(error.lines())
     if values.get("help") == "true":
-        _show(help_text(USAGE, OPTIONS, NOTES))
+        show(help_text(USAGE, OPTIONS, NOTES))
         return 0
     warnings: list[str] = []
     errors = _work(values, warnings)
-    _show("...")
+    show("...")
     if errors:
         return _fail(errors)
-    _show(SUCCESS)
+    show(SUCCESS)
     for warning in warnings:
-        _show(warning)
+        show(warning)
     return 0
 
 
@@ -96,7 +85,7 @@ def _work(values: Mapping[str, str], warnings: list[str]) -> list[str]:
         if line.startswith("WARNING: "):
             warnings.append(line)
         else:
-            _show(line)
+            show(line)
 
     level = values.get("log", "null")
     try:
@@ -110,6 +99,8 @@ def _work(values: Mapping[str, str], warnings: list[str]) -> list[str]:
                 raise
     except ReportedError as error:
         return error.lines()
+    except BrokenPipeError:
+        raise
     except MemoryError:
         reason = "There is not enough memory for this model."
         return ReportedError("E19999", reason=reason, solution="Free memory or use a larger machine.").lines()
@@ -121,19 +112,10 @@ def _work(values: Mapping[str, str], warnings: list[str]) -> list[str]:
 
 
 def _fail(lines: Sequence[str]) -> int:
-    _show(FAILURE)
+    show(FAILURE)
     for line in lines:
-        _show(line)
+        show(line)
     return FAILED
-
-
-def _show(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def _show_error(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from atc import installation
+from atc.terminal import guarded, show, show_error
 
 if TYPE_CHECKING:
     from atc.input_files import Array, Run, Tensor
@@ -25,7 +25,7 @@ NOTES = """\
 Options are written --name=value or --name value; '-' and '_' in names are the same. Results are saved as
 DIR/<date-time>/<name of the first input's file>_<number of the output>, with DIR/<date-time>_summary.json beside;
 two files whose results would get the same name are refused."""
-FAILED, INTERRUPTED = 1, 130
+FAILED = 1
 
 
 class Times(Protocol):
@@ -50,18 +50,7 @@ OpenSession = Callable[["RunOptions"], Session]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``om-run`` with ``argv`` (by default those of the process); return 0, 1 for any error, 130 if interrupted."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    foreign = installation.foreign_ge()
-    if foreign:
-        _show_error(installation.explanation(foreign))
-        return FAILED
-    try:
-        return _run(sys.argv[1:] if argv is None else argv)
-    except KeyboardInterrupt:
-        _show_error("interrupted")
-        return INTERRUPTED
+    return guarded(lambda: _run(sys.argv[1:] if argv is None else argv), FAILED)
 
 
 def entry() -> None:
@@ -80,21 +69,23 @@ def _run(argv: Sequence[str]) -> int:
     try:
         values = lex(argv, RUN_OPTIONS)
         if values.get("help") == "true":
-            _show(help_text(USAGE, RUN_OPTIONS, NOTES))
+            show(help_text(USAGE, RUN_OPTIONS, NOTES))
             return 0
         if "infer_queue_count" in values:
-            _show_error("WARNING: --infer_queue_count was withdrawn and is ignored")
+            show_error("WARNING: --infer_queue_count was withdrawn and is ignored")
         run(run_options(values), values, open_session)
     except UsageFault as fault:
         return _fail(ReportedError("R1003", reason=str(fault)))
     except ReportedError as error:
         return _fail(error)
+    except BrokenPipeError:
+        raise
     except MemoryError:
         reason = "There is not enough memory for this run."
         return _fail(ReportedError("R1999", reason=reason, solution="Free memory or use a larger machine."))
     except Exception as fault:  # noqa: BLE001 - the one boundary for faults of the program itself
         if values.get("debug") == "true":
-            _show_error(traceback.format_exc())
+            show_error(traceback.format_exc())
         frame = traceback.extract_tb(fault.__traceback__)[-1]
         return _fail(ReportedError("R1999", reason=f"{type(fault).__name__} in {frame.name}: {fault}"))
     return 0
@@ -152,19 +143,19 @@ def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) 
                 samples += _saved(folder, one, results, options.outfmt)
     summary = Summary(times, _batchsize(options, inputs), samples)
     for line in summary.lines():
-        _show(line)
+        show(line)
     if folder:
         write_atomically(f"{folder}_summary.json", summary.text(arguments), code=output_files.CODE)
-        _show(f"Results are in {folder}")
+        show(f"Results are in {folder}")
 
 
 def _made_up(options: RunOptions, inputs: Sequence[Tensor]) -> list[Array]:
     from atc import made_up_inputs
 
     if options.pure_data_type == "zero":
-        _show("Inputs are made up: zeros")
+        show("Inputs are made up: zeros")
         return made_up_inputs.zero_inputs(inputs)
-    _show(f"Inputs are made up: random, seed {made_up_inputs.SEED}")
+    show(f"Inputs are made up: random, seed {made_up_inputs.SEED}")
     return made_up_inputs.random_inputs(inputs)
 
 
@@ -197,27 +188,18 @@ def _batchsize(options: RunOptions, inputs: Sequence[Tensor]) -> int:
 def _show_model(session: Session) -> None:
     for kind, tensors in (("input", session.get_inputs()), ("output", session.get_outputs())):
         for i, tensor in enumerate(tensors):
-            _show(f"{kind} {i}: {tensor.name} {tensor.datatype} {list(tensor.shape)}, {tensor.size} bytes")
+            show(f"{kind} {i}: {tensor.name} {tensor.datatype} {list(tensor.shape)}, {tensor.size} bytes")
     kernels = session.kernels()
     slow = [(node, optype) for node, optype, kernel in kernels if kernel == "reference"]
-    _show(f"steps: {len(kernels)}, {len(slow)} of them with the slow reference kernel")
+    show(f"steps: {len(kernels)}, {len(slow)} of them with the slow reference kernel")
     for node, optype in slow:
-        _show(f"  {node} ({optype})")
+        show(f"  {node} ({optype})")
 
 
 def _fail(error: ReportedError) -> int:
     for line in error.lines():
-        _show_error(line)
+        show_error(line)
     return FAILED
-
-
-def _show(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def _show_error(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "E10022": CatalogueEntry(
         "The path [{filename}] in parameter [{parameter}] names no file.",
-        "End it with a file name instead of '/'; the suffix .om is appended to it.",
+        "End it with a file name; the suffix .om is appended to that of --output.",
     ),
     "E10023": CatalogueEntry(
         "The path [{value}] in parameter [--singleop] is invalid.",

@@ -332,6 +332,16 @@ def test_log_lines_have_their_form_and_go_to_stderr(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == ""
 
 
+def test_log_lines_on_stdout_if_the_environment_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ASCEND_SLOG_PRINT_TO_STDOUT", "1")
+    main(shlex.split(f"{B} --mode=3 --log=info"))
+    output = capsys.readouterr()
+    assert any(line.startswith("[INFO] ATC(") for line in output.out.splitlines())
+    assert output.err == ""
+
+
 def test_stdout_of_the_installed_form(work_folder: Path) -> None:
     root = Path(atc.__file__).parents[1]
     done = subprocess.run(
@@ -342,6 +352,21 @@ def test_stdout_of_the_installed_form(work_folder: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{START}\n...\n{SUCCESS}\n", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the shell line is POSIX")
+@pytest.mark.parametrize("module", ["atc.command", "atc.run_command"])
+def test_closed_pipe_is_no_fault(module: str) -> None:
+    root = Path(atc.__file__).parents[1]
+    done = subprocess.run(
+        ["bash", "-c", f"{shlex.quote(sys.executable)} -m {module} --help | true; exit ${{PIPESTATUS[0]}}"],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.returncode in (0, 141)  # 0 if all was written before the reader had gone
 
 
 def test_foreign_ge_is_named(tmp_path: Path) -> None:
