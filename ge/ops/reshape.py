@@ -90,7 +90,7 @@ def reshape(op: Any, x: Any, shape: Any) -> Any:
     start, end = _reshape_bounds(op, x.ndim)
     wanted = np.ravel(shape).tolist()
     dims = reshaped(x.shape[start:end], wanted, keeps_zero=not op.get("_x_allowzero", 0))
-    return x.reshape(*x.shape[:start], *dims, *x.shape[end:])
+    return x.reshape((*x.shape[:start], *dims, *x.shape[end:]))
 
 
 def _flattened(x: Sequence[int], axis: int) -> tuple[int, int]:
