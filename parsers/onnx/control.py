@@ -40,13 +40,17 @@ def if_(n: NodeBuilder) -> Mapped:
     ]
     node = n.add_call("If", condition, *sources, n_outputs=len(n.outputs))
     node.subgraphs = [(name, graph.name) for name, graph in zip(BRANCHES, graphs, strict=True)]
-    for j, (one, other) in enumerate(zip(*(graph.outputs for graph in graphs), strict=True)):
-        desc = node.output_descs[j]
+    decision = n.value(condition)
+    taken = None if decision is None else graphs[0 if decision.reshape(-1)[0] else 1]
+    for j, outputs in enumerate(zip(*(graph.outputs for graph in graphs), strict=True)):
+        one, other = (out.desc for out in outputs)
         try:
-            shape, desc.data_type = agreed(*((out.desc.origin_shape, out.desc.data_type) for out in (one, other)))
+            shape, dtype = agreed((one.origin_shape, one.data_type), (other.origin_shape, other.data_type))
         except Misfit as fault:
             raise n.fail(f"its branches give different results for output {j}: {fault}") from fault
-        desc.shape = desc.origin_shape = shape
+        desc = node.output_descs[j]
+        desc.data_type = dtype
+        desc.shape = desc.origin_shape = shape if taken is None else taken.outputs[j].desc.origin_shape
     return node
 
 

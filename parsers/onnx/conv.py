@@ -97,6 +97,29 @@ def convolve(n: NodeBuilder, x: NodeOut, weights: NodeOut, bias: Source) -> Mapp
     return n.add("Conv3D" if rank == 3 else "Conv2D", x, weights, bias, **attrs)
 
 
+@maps("DeformConv")
+def deform_conv(n: NodeBuilder) -> Mapped:
+    """Before: DeformConv(x, W, offset, B, mask). After: XDeformConv."""
+    rank = spatial_rank(n)
+    if rank != 2:
+        raise n.fail(f"it has {rank} spatial axes; 2 are supported")
+    _check_kernel_shape(n, rank)
+    return n.add(
+        "XDeformConv",
+        n.need(0),
+        n.need(1),
+        n.need(2),
+        n.input(3),
+        n.input(4),
+        strides=[1, 1, *spatial_attr(n, "strides", rank, 1)],
+        pads=paired(spatial_attr(n, "pads", rank, 0, per_axis=2)),
+        dilations=[1, 1, *spatial_attr(n, "dilations", rank, 1)],
+        groups=n.attr("group"),
+        data_format="NCHW",
+        deformable_groups=n.attr("offset_group"),
+    )
+
+
 @maps("ConvTranspose")
 def conv_transpose(n: NodeBuilder) -> Mapped:
     """Before: ConvTranspose. After: Const(input_size 0) -> Conv2DTranspose, Conv3DTranspose; over one axis wrapped."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import onnx
-from onnx import AttributeProto, FunctionProto, ModelProto, TypeProto
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TypeProto
 
 from ge.errors import ReportedError
 from ge.graph import NodeOut
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxNode, read_function, text
-from parsers.onnx.opset import Opsets, normal_domain
+from parsers.onnx.opset import DEFAULT_DOMAIN, NEWEST_OPSET, Opsets, normal_domain
 from parsers.onnx.weights import DATA_TYPES
 
 _ELEM_TYPES = {dtype: elem_type for elem_type, dtype in DATA_TYPES.items()}
@@ -27,15 +28,12 @@ class FunctionBody:
     defaults: dict[str, AttributeProto] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, function: FunctionProto, fallback: Opsets | None = None) -> FunctionBody:
-        """Read a FunctionProto. Without imports of its own it uses those of ``fallback``."""
+    def read(cls, function: FunctionProto, versions: Mapping[str, int] | None = None) -> FunctionBody:
+        """Read a FunctionProto. ``versions`` are those of domains that it does not import itself."""
         graph = read_function(function)
         for i, node in enumerate(graph.nodes):
             node.name = node.name or f"{node.op_type}_{i}"
-        owner = f"function {graph.name}"
-        opsets = (
-            fallback if fallback is not None and not function.opset_import else Opsets(function.opset_import, owner)
-        )
+        opsets = Opsets(function.opset_import, f"function {graph.name}", versions)
         defaults = {text(attribute.name): attribute for attribute in function.attribute_proto}
         return cls(graph.name, graph, opsets, defaults)
 
@@ -56,31 +54,55 @@ class Functions:
         return self._bodies.get((node.domain, node.op_type, node.overload))
 
 
-def has_schema_body(schema: Any) -> bool:
-    """True when ONNX defines the operator of an ``OpSchema`` by a function body."""
-    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+def schema_body(schema: Any, node: NodeProto, inputs: list[NodeOut | None], version: int) -> FunctionBody | None:
+    """Return the function body by which ONNX defines an operator; ``None`` when there is none.
 
-
-def schema_body(schema: Any, node: OnnxNode, inputs: list[NodeOut | None], opsets: Opsets) -> FunctionBody | None:
-    """Return the function body by which ONNX defines an operator; it may depend on the input types and attributes.
-
-    ``schema`` is an ``OpSchema``, whose type stubs lack its functions.
+    It may depend on the input types and attributes. ``schema`` is an ``OpSchema`` (its type stubs lack functions),
+    ``version`` that of the operator's domain.
     """
-    version = opsets.version(node.domain, node.op_type)
-    function = FunctionProto()
+    if not schema.has_context_dependent_function:
+        return _fixed_body(schema, version)
+    types = [_type_of(source).SerializeToString() for source in inputs]
+    versions = [v for v in schema.context_dependent_function_opset_versions if v <= version]
+    content = schema.get_context_dependent_function_with_opset_version(
+        max(versions, default=schema.since_version), node.SerializeToString(), types
+    )
+    return _read(schema, content, version) if content else None
+
+
+def operators_of_body(schema: Any, version: int) -> list[tuple[str, str, int]] | None:
+    """Return (domain, type, version) of the operators by which ONNX defines one; ``None`` when it does not.
+
+    Empty where they depend on the node.
+    """
     if schema.has_context_dependent_function:
-        types = [_type_of(source).SerializeToString() for source in inputs]
-        versions = [v for v in schema.context_dependent_function_opset_versions if v <= version]
-        body = schema.get_context_dependent_function_with_opset_version(
-            max(versions, default=schema.since_version), node.proto.SerializeToString(), types
-        )
-    else:
-        versions = [v for v in schema.function_opset_versions if v <= version]
-        body = schema.get_function_with_opset_version(max(versions, default=schema.since_version))
-    if not body:
+        return []
+    body = _fixed_body(schema, version)
+    if body is None:
         return None
-    function.ParseFromString(body if isinstance(body, bytes) else body.SerializeToString())
-    return FunctionBody.read(function, opsets)
+    nodes = list(body.graph.nodes)
+    for node in nodes:  # grows while it is walked
+        for graph in node.graphs.values():
+            nodes.extend(graph.nodes)
+    return [(node.domain, node.op_type, body.opsets.version(node.domain, node.op_type)) for node in nodes]
+
+
+def _fixed_body(schema: Any, version: int) -> FunctionBody | None:
+    if not schema.has_function:
+        return None
+    versions = [v for v in schema.function_opset_versions if v <= version]
+    content = schema.get_function_with_opset_version(max(versions, default=schema.since_version))
+    return _read(schema, content, version) if content else None
+
+
+def _read(schema: Any, content: bytes, version: int) -> FunctionBody:
+    found = FunctionBody.read(
+        FunctionProto.FromString(content), {DEFAULT_DOMAIN: NEWEST_OPSET, normal_domain(schema.domain): version}
+    )
+    for name, attribute in schema.attributes.items():
+        if attribute.default_value.type != AttributeProto.UNDEFINED:
+            found.defaults[name] = attribute.default_value
+    return found
 
 
 def _type_of(source: NodeOut | None) -> TypeProto:

@@ -17,7 +17,7 @@ from parsers.onnx.knowledge import Array, Knowledge
 from parsers.onnx.mapping import Mapped, find_mapping
 from parsers.onnx.node_builder import NodeBuilder
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxNode, OnnxValue, execution_order
-from parsers.onnx.opset import schema_of
+from parsers.onnx.opset import schema_of, type_string
 from parsers.onnx.scope import Scope
 from parsers.onnx.weights import TensorReader, data_type
 
@@ -131,14 +131,15 @@ class GraphBuilder:
         mapping = find_mapping(node.domain, node.op_type)
         n = NodeBuilder(self, node, name, schema, scope)
         try:
-            if mapping is not None:
-                return _as_list(mapping(n))
-            body = None if schema is None else schema_body(schema, node, n.inputs, scope.opsets)
+            mapped = None if mapping is None else mapping(n)
+            if mapped is not None:
+                return _as_list(mapped)
+            body = None if schema is None else schema_body(schema, n.resolved(), n.inputs, version)
         except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as fault:
             # attribute values that no rule foresaw, such as an axis list of the wrong length
             raise n.fail(f"its attributes or inputs do not fit together ({fault})") from fault
         if body is None:
-            raise ReportedError("E13010", opname=name, optype=scope.opsets.type_string(node.domain, node.op_type))
+            raise ReportedError("E13010", opname=name, optype=type_string(node.domain, version, node.op_type))
         return self._call(node, body, n.inputs, scope)
 
     def _call(

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 Mapped = Node | NodeOut | Sequence[NodeOut | None]
 """Results in the order of the ONNX outputs: those of a node, one, or several (``None``: cannot be given)."""
-MapFunction = Callable[["NodeBuilder"], Mapped]
+MapFunction = Callable[["NodeBuilder"], Mapped | None]
+"""``None`` as a result: there is no direct form, take the smaller operators by which ONNX defines the operator."""
 
 
 class Row:

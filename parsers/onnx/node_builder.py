@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import AttributeProto
+from onnx import AttributeProto, NodeProto
 from onnx.defs import OpSchema
 
 from ge.errors import ReportedError
@@ -190,6 +190,16 @@ class NodeBuilder:
     def _out(source: Source) -> NodeOut:
         assert source is not None
         return source.output(0) if isinstance(source, Node) else source
+
+    def resolved(self) -> NodeProto:
+        """Return the node as a NodeProto whose attributes refer to no enclosing function."""
+        proto = NodeProto()
+        proto.CopyFrom(self.node.proto)
+        del proto.attribute[:]
+        for name, attribute in self._attributes.items():
+            proto.attribute.add().CopyFrom(attribute)
+            proto.attribute[-1].name = name
+        return proto
 
     # -- building ----------------------------------------------------------------------------------------------------
     def add(self, type: str, /, *inputs: Source, role: str = "", n_outputs: int | None = None, **attrs: Any) -> Node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from onnx import OperatorSetIdProto, defs
@@ -23,8 +23,10 @@ def normal_domain(domain: str) -> str:
 class Opsets:
     """The imported version per domain, of a model or of a model-local function."""
 
-    def __init__(self, imports: Iterable[OperatorSetIdProto], owner: str) -> None:
-        self.versions: dict[str, int] = {}
+    def __init__(
+        self, imports: Iterable[OperatorSetIdProto], owner: str, defaults: Mapping[str, int] | None = None
+    ) -> None:
+        self.versions: dict[str, int] = {} if defaults is None else dict(defaults)
         for entry in imports:
             self.versions[normal_domain(entry.domain)] = entry.version
         version = self.versions.get(DEFAULT_DOMAIN)
@@ -38,10 +40,6 @@ class Opsets:
                 + (", or install a newer onnx package." if version > NEWEST_OPSET else "."),
             )
 
-    def type_string(self, domain: str, op_type: str) -> str:
-        """Return ``domain::version::type`` as messages show it. Raises E19999 when the domain is not imported."""
-        return f"{domain or 'ai.onnx'}::{self.version(domain, op_type)}::{op_type}"
-
     def version(self, domain: str, owner: str) -> int:
         """Return the imported version of ``domain``. Raises E19999 that names ``owner`` when there is no import."""
         found = self.versions.get(domain)
@@ -52,6 +50,11 @@ class Opsets:
                 solution="Add the domain to the opset_import of the model.",
             )
         return found
+
+
+def type_string(domain: str, version: int, op_type: str) -> str:
+    """Return an operator's type as messages show it: ``ai.onnx::13::Foo``."""
+    return f"{domain or 'ai.onnx'}::{version}::{op_type}"
 
 
 @cache

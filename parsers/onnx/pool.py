@@ -188,23 +188,6 @@ def max_unpool(n: NodeBuilder) -> Mapped:
     )
 
 
-@maps("MaxRoiPool")
-def max_roi_pool(n: NodeBuilder) -> Mapped:
-    """Before: MaxRoiPool(x, rois). After: ROIPooling."""
-    pooled, scale = n.attr("pooled_shape"), n.attr("spatial_scale")
-    if len(pooled) != 2:
-        raise n.fail(f"attribute pooled_shape is {list(pooled)}, but must be height and width")
-    return n.add(
-        "ROIPooling",
-        n.need(0),
-        n.need(1),
-        pooled_h=pooled[0],
-        pooled_w=pooled[1],
-        spatial_scale_h=scale,
-        spatial_scale_w=scale,
-    )
-
-
 @maps("GlobalMaxPool")
 def global_max_pool(n: NodeBuilder) -> Mapped:
     """Before: GlobalMaxPool. After: ReduceMax over the spatial axes."""

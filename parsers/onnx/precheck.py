@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from ge.errors import ReportedError
-from parsers.onnx.functions import Functions, has_schema_body
+from parsers.onnx.functions import Functions, operators_of_body
 from parsers.onnx.mapping import find_mapping
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxNode
-from parsers.onnx.opset import Opsets, schema_of
+from parsers.onnx.opset import Opsets, schema_of, type_string
 
 
 class CheckedNode(NamedTuple):
@@ -49,17 +50,22 @@ def _support(node: OnnxNode, opsets: Opsets, functions: Functions, path: str) ->
         version = opsets.version(node.domain, f"node {path}{node.name} ({node.op_type})")
     except ReportedError as no_import:
         return [no_import]
-    if _is_supported(node, version):
+    if is_supported(node.domain, node.op_type, version):
         return []
-    optype = f"{node.domain or 'ai.onnx'}::{version}::{node.op_type}"
+    optype = type_string(node.domain, version, node.op_type)
     return [ReportedError("E13010", opname=path + node.name, optype=optype)]
 
 
-def _is_supported(node: OnnxNode, version: int) -> bool:
-    schema = schema_of(node.domain, node.op_type, version)
+@cache
+def is_supported(domain: str, op_type: str, version: int) -> bool:
+    """Tell whether an operator can be mapped, or is defined by ONNX through others that can be."""
+    schema = schema_of(domain, op_type, version)
     if schema is None:
         return False
-    return find_mapping(node.domain, node.op_type) is not None or has_schema_body(schema)
+    if find_mapping(domain, op_type) is not None:
+        return True
+    smaller = operators_of_body(schema, version)
+    return smaller is not None and all(is_supported(*operator) for operator in smaller)
 
 
 def refuse(nodes: Sequence[CheckedNode]) -> None:

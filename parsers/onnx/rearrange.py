@@ -24,8 +24,10 @@ def depth_to_space(n: NodeBuilder) -> Mapped:
 
 
 @maps("SpaceToDepth")
-def space_to_depth(n: NodeBuilder) -> Mapped:
-    """Before: SpaceToDepth. After: SpaceToDepth(NCHW)."""
+def space_to_depth(n: NodeBuilder) -> Mapped | None:
+    """Before: SpaceToDepth. After: SpaceToDepth(NCHW); mode CRD, which GE lacks, as ONNX defines it."""
+    if n.attr("mode", "DCR") != "DCR":
+        return None
     return n.add("SpaceToDepth", n.need(0), block_size=_block_size(n), data_format="NCHW")
 
 
