@@ -77,7 +77,7 @@ def check(given: Given) -> CompileOptions:
 def _typed(given: Given) -> CompileOptions:
     framework = Framework.ONNX if given.framework is None else given.framework
     out_nodes = parse_out_nodes(given["out_nodes"])
-    recorded = {name: given[name] for name in OPTIONS if given[name] and OPTIONS[name].status is Status.RECORDED}
+    recorded = {name: _without_folder(name, given[name]) for name in OPTIONS if given[name] and _is_recorded(name)}
     return CompileOptions(
         mode=given.mode,
         model=given["model"],
@@ -99,6 +99,16 @@ def _typed(given: Given) -> CompileOptions:
         recorded=recorded,
         command_line=_command_line(given),
     )
+
+
+def _is_recorded(name: str) -> bool:
+    return OPTIONS[name].status is Status.RECORDED
+
+
+def _without_folder(name: str, value: str) -> str:
+    """Return a path's last part, so that the .om does not depend on where files lie; other values as they are."""
+    is_path = OPTIONS[name].rule.kind in (Kind.FILE, Kind.FOLDER, Kind.TARGET)
+    return os.path.basename(os.path.normpath(value)) if is_path else value
 
 
 def _command_line(given: Given) -> str:

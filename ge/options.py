@@ -107,7 +107,7 @@ class CompileOptions:
     """Whether ``om`` names a model to be parsed (a framework was given) instead of an .om."""
     json: str = ""
     recorded: Mapping[str, str] = field(default_factory=dict)
-    """Options without effect here (hardware, metadata) as they were given; the .om keeps them."""
+    """Options without effect here (hardware, metadata) as they were given, paths without folder; the .om keeps them."""
     command_line: str = "atc"
     """What the .om keeps as its origin: options in table order, no paths, nothing that only concerns the screen."""
 

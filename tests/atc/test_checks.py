@@ -290,5 +290,6 @@ def test_unknown_keywords(name: str) -> None:
 
 
 def test_recorded_op_precision_file() -> None:
-    Path("ok.ini").write_text("# comment\n[ByOpType]\nRelu=high_precision\n\n[ByNodeName]\na/b = keep_fp16\n")
-    assert library(op_precision_mode=Path("ok.ini")).recorded == {"op_precision_mode": "ok.ini"}
+    Path("sub").mkdir()
+    Path("sub/ok.ini").write_text("# comment\n[ByOpType]\nRelu=high_precision\n\n[ByNodeName]\na/b = keep_fp16\n")
+    assert library(op_precision_mode=Path("sub/ok.ini")).recorded == {"op_precision_mode": "ok.ini"}
