@@ -65,9 +65,9 @@ def _window(n: NodeBuilder, rank: int) -> dict[str, Any]:
     return attrs if auto_pad == "NOTSET" else {**attrs, "auto_pad": auto_pad}
 
 
-def _check_kernel_shape(n: NodeBuilder, rank: int) -> None:
+def _check_kernel_shape(n: NodeBuilder, rank: int, weights: int = 1) -> None:
     given = n.attr("kernel_shape")
-    kernel = n.shape(n.need(1))
+    kernel = n.shape(n.need(weights))
     if not given or kernel.is_unknown_rank():
         return
     if len(given) != rank or any(k != f and f != -1 for k, f in zip(given, kernel[2:], strict=True)):
@@ -85,16 +85,18 @@ def conv(n: NodeBuilder) -> Mapped:
     return convolve(n, n.need(0), n.need(1), n.input(2))
 
 
-def convolve(n: NodeBuilder, x: NodeOut, weights: NodeOut, bias: Source) -> Mapped:
-    """Add the convolution of ``x`` with ``weights`` under the attributes of the node."""
-    rank = spatial_rank(n)
-    _check_kernel_shape(n, rank)
+def convolve(
+    n: NodeBuilder, x: NodeOut, weights: NodeOut, bias: Source, weights_input: int = 1, role: str = ""
+) -> NodeOut:
+    """Add the convolution of ``x`` with ``weights``, which is input ``weights_input``, as the node's attributes say."""
+    rank = spatial_rank(n, weights=weights_input)
+    _check_kernel_shape(n, rank, weights_input)
     attrs = _window(n, rank)
     if rank == 1:
         x, weights = with_height(n, x, "Unsqueeze_X"), with_height(n, weights, "Unsqueeze_W")
         result = n.add("Conv2D", x, weights, bias, role="Conv2D", **attrs)
-        return n.add("Squeeze", result, axis=[2])
-    return n.add("Conv3D" if rank == 3 else "Conv2D", x, weights, bias, **attrs)
+        return n.add("Squeeze", result, role=role, axis=[2]).output()
+    return n.add("Conv3D" if rank == 3 else "Conv2D", x, weights, bias, role=role, **attrs).output()
 
 
 @maps("DeformConv")
