@@ -27,8 +27,8 @@ def test_expand(shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
     x = data(2, *shape)
     inputs = [x, np.array(wanted, np.int64)]
     expected = run_onnx("Expand", inputs)[0]
-    for type in ("Expand", "BroadcastTo"):
-        [found] = run_ge(type, inputs)
+    for name in ("Expand", "BroadcastTo"):
+        [found] = run_ge(name, inputs)
         np.testing.assert_array_equal(found, expected)
         assert found.flags.writeable
 

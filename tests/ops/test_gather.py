@@ -76,8 +76,8 @@ def test_gather_nd(shape: tuple[int, ...], places: tuple[int, ...], batch: int) 
         ("GatherV2", [np.zeros((2, 3)), np.zeros((3, 1), int), np.array(1)], {"batch_dims": 1},
          r"the first 1 dims of shapes \[2,3\] and \[3,1\] differ"),
         ("GatherV2", [np.zeros((2, 3)), np.zeros((2, 1), int), np.array(0)], {"batch_dims": 1}, "axis 0 is one of"),
-        ("GatherElements", [np.zeros((2, 3)), np.zeros((2, 4), int)], {"dim": 0}, r"indices of shape \[2, 4\] do not fit"),
-        ("GatherNd", [np.zeros((2, 3)), np.zeros((2, 3), int)], {}, r"indices of shape \[2,3\] .* do not fit shape \[2,3\]"),
+        ("GatherElements", [np.zeros((2, 3)), np.zeros((2, 4), int)], {"dim": 0}, "indices of shape .* do not fit"),
+        ("GatherNd", [np.zeros((2, 3)), np.zeros((2, 3), int)], {}, r"do not fit shape \[2,3\]"),
     ],
 )  # fmt: skip
 def test_shapes_that_do_not_fit(type: str, inputs: list[np.ndarray], attrs: dict[str, Any], message: str) -> None:

@@ -161,8 +161,8 @@ def test_integer_division_and_remainders(dtype: type) -> None:
     x1, x2 = (np.array(side, dtype) for side in zip(*SIGNED, strict=True))
     trunc = [int(a / b) for a, b in SIGNED]
     floor = [math.floor(a / b) for a, b in SIGNED]
-    for type in ("RealDiv", "Div", "TruncateDiv"):
-        assert run_ge(type, [x1, x2])[0].tolist() == trunc
+    for name in ("RealDiv", "Div", "TruncateDiv"):
+        assert run_ge(name, [x1, x2])[0].tolist() == trunc
     assert run_ge("FloorDiv", [x1, x2])[0].tolist() == floor
     assert run_ge("TruncateMod", [x1, x2])[0].tolist() == [int(math.fmod(a, b)) for a, b in SIGNED]
     assert run_ge("FloorMod", [x1, x2])[0].tolist() == [a - b * q for (a, b), q in zip(SIGNED, floor, strict=True)]

@@ -185,5 +185,5 @@ def test_values_known_from_shapes(type: str, dims: list[int], attrs: dict[str, i
 def test_bits_of_narrow_types_are_kept() -> None:
     x = np.array([1.5, np.nan, -0.0, 300.0], np.float16)
     x.view(np.uint16)[1] = 0x7E55  # a NaN with a payload
-    for type, others in (("Reshape", [vector(2, 2)]), ("Flatten", []), ("UnsqueezeV3", [vector(0)])):
-        assert run_ge(type, [x, *others])[0].tobytes() == x.tobytes()
+    for name, others in (("Reshape", [vector(2, 2)]), ("Flatten", []), ("UnsqueezeV3", [vector(0)])):
+        assert run_ge(name, [x, *others])[0].tobytes() == x.tobytes()

@@ -24,7 +24,8 @@ def vector(values: list[int] | None) -> np.ndarray | None:
 @pytest.mark.parametrize(
     ("begin", "end", "axes", "strides"),
     [
-        ([0, 1], [2, 3], None, None), ([1], [HIGHEST], [1], None), ([-2], [-1], [-1], [1]), ([3, 0], [0, 5], [0, 1], [-1, 2]),
+        ([0, 1], [2, 3], None, None), ([1], [HIGHEST], [1], None), ([-2], [-1], [-1], [1]),
+        ([3, 0], [0, 5], [0, 1], [-1, 2]),
         ([-1], [LOWEST], [0], [-1]), ([HIGHEST], [LOWEST], [1], [-2]), ([2], [1], [0], None), ([10], [20], [1], None),
         ([-100], [100], [2], [3]), ([0, 0, 0], [4, 5, 6], [2, 0, 1], [1, 2, 1]), ([LOWEST], [HIGHEST], [0], [HIGHEST]),
     ],
@@ -54,11 +55,11 @@ def test_strided_slice_v2_is_onnx_slice(
 )  # fmt: skip
 def test_masks(begin: list[int], end: list[int], strides: list[int], masks: dict[str, int], expected: Any) -> None:
     x = data(2, 4, 5, 6)
-    for type, inputs in (
+    for name, inputs in (
         ("StridedSlice", [vector(begin), vector(end), vector(strides)]),
         ("StridedSliceV2", [vector(begin), vector(end), None, vector(strides)]),
     ):
-        np.testing.assert_array_equal(run_ge(type, [x, *inputs], masks)[0], x[expected])
+        np.testing.assert_array_equal(run_ge(name, [x, *inputs], masks)[0], x[expected])
 
 
 @given(
