@@ -1,8 +1,9 @@
 """Elementwise kernels: broadcast operands walked in blocks that stay in the cache.
 
-A formula is called as ``formula(*operands, *temporaries, out=out)``, once per block; a numpy ufunc is a formula. ``out`` may
-be the very memory of an operand of the same shape, so a formula reads nothing from its operands after it has begun to
-write ``out``, unless by the ufunc that writes. Narrow floats are widened on the way in and rounded once on the way out.
+A formula is called as ``formula(*operands, *temporaries, out=out)``, once per block; a numpy ufunc is a formula.
+``out`` may be the very memory of an operand of the same shape, so a formula reads nothing from its operands after it
+has begun to write ``out``, unless by the ufunc that writes. Narrow floats are widened on the way in and rounded once on
+the way out.
 """
 
 from __future__ import annotations

@@ -161,8 +161,9 @@ class Staging:
             k = max(-(-(last.before - phase) // self.phases), 0)
             part = source[..., phase + k * self.phases - last.before :: self.phases]
             width = min(part.shape[-1], target.shape[-1] - k)
-            where = (*inside, phase) if self.phases > 1 else tuple(inside)
-            np.copyto(target[(*where, slice(k, k + width))], part[..., :width])
+            where: tuple[Any, ...] = (*inside, phase) if self.phases > 1 else tuple(inside)
+            where = (*where, slice(k, k + width))
+            np.copyto(target[where], part[..., :width])
 
 
 # -- unfolding ---------------------------------------------------------------------------------------------------------
@@ -241,7 +242,8 @@ class _Unfolding:
                     [channels, *self.taps[:-1], lines, *counts],
                     [steps[0], *tap_steps, self.rows.stride * steps[1], *count_steps],
                 )
-                np.copyto(target[(*lead, tap, slice(line, line + lines))], view)
+                place_of: tuple[Any, ...] = (*lead, tap, slice(line, line + lines))
+                np.copyto(target[place_of], view)
                 line += lines
 
     def products(self, rows: int) -> list[int]:

@@ -7,9 +7,7 @@ planes or samples at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from ge.ops.pool import lowest, pool_windows, tap_counts
 from ge.ops.window import Window
 from simulator.kernels.blocks import compute_dtype
 from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, kernel
+from simulator.kernels.taps import clipped_taps
 
 BLOCK_BYTES = 1 << 19
 """Most bytes of input per block, unless one plane alone is larger."""
@@ -81,36 +80,14 @@ def _windows(request: KernelRequest) -> list[Window] | None:
     return pool_windows(op, sizes, attribute=_PADDING.get(request.type, "padding"), ceil=ceil)
 
 
-@dataclass(frozen=True)
-class _Tap:
-    """One tap along an axis: the results that it reaches, and the elements it gives them."""
-
-    results: slice
-    elements: slice
-
-
-def _taps(window: Window) -> list[_Tap]:
-    """Return the taps of a window that meet any input, those that reach every result first."""
-    taps = []
-    for index in range(window.kernel):
-        offset = index * window.dilation - window.before
-        first = max(-(offset // window.stride), 0)
-        last = min((window.size - 1 - offset) // window.stride, window.count - 1)
-        if first <= last:
-            start = first * window.stride + offset
-            elements = slice(start, start + (last - first) * window.stride + 1, window.stride)
-            taps.append(_Tap(slice(first, last + 1), elements))
-    return sorted(taps, key=lambda tap: tap.results.start - tap.results.stop)
-
-
 class _AxisReduction:
     """Combine the windows along one axis: ``count`` results from ``size`` elements."""
 
     def __init__(self, axis: int, window: Window, ufunc: np.ufunc, fill: float) -> None:
         self.axis, self.window, self.ufunc, self.fill = axis, window, ufunc, fill
-        self.taps = _taps(window)
-        whole = slice(0, window.count)
-        self.n_whole = sum(tap.results == whole for tap in self.taps)
+        # those that reach every window come first: they need no neutral element to begin with
+        self.taps = sorted(clipped_taps(window), key=lambda tap: -tap.reach)
+        self.n_whole = sum(tap.reach == window.count for tap in self.taps)
 
     def __call__(self, x: Array, out: Array) -> None:
         lead = (slice(None),) * self.axis
@@ -129,7 +106,7 @@ class _AxisReduction:
         else:
             out.fill(self.fill)
         for tap in rest:
-            target = out[(*lead, tap.results)]
+            target = out[(*lead, tap.windows)]
             self.ufunc(target, x[(*lead, tap.elements)], out=target)
 
 
