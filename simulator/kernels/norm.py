@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from ge.graph import TensorDesc
+from ge.graph import DataType, TensorDesc
 from ge.graph.types import data_type_of, numpy_dtype
 from ge.ops.layout import channel_axis
 from simulator.kernels.blocks import compute_dtype, elementwise
