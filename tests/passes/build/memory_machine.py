@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 from ge.graph import Graph, Node, NodeOut
+from ge.options import CompileOptions, Environment
 from ge.plan import Block, GraphPlan, align
+from ge.session import CompileSession
 
 CELL = 512
 
@@ -15,11 +17,8 @@ ELEMENTWISE = {"Relu", "Sigmoid", "Add", "Mul"}
 """Operator types of the test graphs that may write over an input of the same shape."""
 
 
-def build_session():
+def build_session() -> CompileSession:
     """Return a fresh session with default options."""
-    from ge.options import CompileOptions, Environment
-    from ge.session import CompileSession
-
     return CompileSession(CompileOptions(), Environment())
 
 
@@ -93,28 +92,28 @@ def _assert_may_write(plan: GraphPlan, node: Node) -> None:
 
 
 def most_bytes_in_use(graph: Graph, plan: GraphPlan) -> int:
-    """Return the most bytes that are needed at one step, shared bytes counted once: O(steps * tensors * readers)."""
-    return max(_bytes_at(graph, plan, step) for step in range(-1, len(plan.tasks) + 1))
-
-
-def _bytes_at(graph: Graph, plan: GraphPlan, step: int) -> int:
+    """Return the most bytes that are needed at one step, shared bytes counted once: O(steps * tensors)."""
     step_of = {task.node: i for i, task in enumerate(plan.tasks)}
-    in_use: dict[int, int] = {}
-    for (name, index), block in plan.blocks.items():
-        node = graph.find(name)
-        assert node is not None
-        root = shown_by(plan, NodeOut(node, index))
-        if step_of.get(root.node.name, -1) <= step <= _last_use(graph, plan, root, step_of):
-            in_use[block.offset] = max(in_use.get(block.offset, 0), align(block.size))
-    total = sum(in_use.values())
-    for name, blocks in plan.workspaces.items():
-        total += sum(align(block.size) for block in blocks) if step_of[name] == step else 0
-    return total
-
-
-def _last_use(graph: Graph, plan: GraphPlan, root: NodeOut, step_of: dict[str, int]) -> int:
-    last = step_of.get(root.node.name, -1)
+    end = len(plan.tasks)
+    uses: dict[NodeOut, list[int]] = {}
     for node in graph:
-        if any(s is not None and shown_by(plan, s) == root for s in node.inputs):
-            last = max(last, step_of.get(node.name, -1))
-    return len(plan.tasks) if any(shown_by(plan, out) == root for out in graph.outputs) else last
+        at = end if node.type == "NetOutput" else step_of.get(node.name, -1)
+        for out in node.outputs():
+            uses.setdefault(shown_by(plan, out), []).append(at)
+        for source in node.inputs:
+            if source is not None:
+                uses.setdefault(shown_by(plan, source), []).append(at)
+    for out in graph.outputs:
+        uses[shown_by(plan, out)].append(end)
+    peak = 0
+    for step in range(-1, end + 1):
+        in_use: dict[int, int] = {}
+        for root, steps in uses.items():
+            block = plan.blocks.get((root.node.name, root.index))
+            if block is not None and step_of.get(root.node.name, -1) <= step <= max(steps):
+                in_use[block.offset] = max(in_use.get(block.offset, 0), align(block.size))
+        for name, blocks in plan.workspaces.items():
+            for block in blocks if step_of[name] == step else []:
+                in_use[block.offset] = max(in_use.get(block.offset, 0), align(block.size))
+        peak = max(peak, sum(in_use.values()))
+    return peak
