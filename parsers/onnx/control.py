@@ -20,6 +20,9 @@ def if_(n: NodeBuilder) -> Mapped:
 
     The branches are the graphs ``<If>_0_then_branch`` and ``<If>_1_else_branch``; each has a Data node per capture,
     whose ``_parent_node_index`` is the input slot of the If.
+
+    A condition that follows from shapes (exporters write "if this dim is 1, squeeze it") decides here: the branch taken
+    stands in place of the If. The other one need not even fit the shapes.
     """
     condition = n.need(0)
     elements = n.shape(condition).elements
@@ -32,6 +35,11 @@ def if_(n: NodeBuilder) -> Mapped:
                 f"its branch [{body.name}] has {len(body.inputs)} inputs and {len(body.outputs)} outputs, "
                 f"but must have 0 and {len(n.outputs)}"
             )
+    decision = n.value(condition)
+    if decision is not None and condition.node.type != "Const":
+        taken = 0 if decision.reshape(-1)[0] else 1
+        n.builder.session.info(f"node {n.name} (If) always takes its {BRANCHES[taken]}")
+        return n.builder.inline(n, bodies[taken])
     captured = sorted({name for body in bodies for name in body.captures})
     sources = [n.outer(name) for name in captured]
     graphs = [
@@ -40,8 +48,6 @@ def if_(n: NodeBuilder) -> Mapped:
     ]
     node = n.add_call("If", condition, *sources, n_outputs=len(n.outputs))
     node.subgraphs = [(name, graph.name) for name, graph in zip(BRANCHES, graphs, strict=True)]
-    decision = n.value(condition)
-    taken = None if decision is None else graphs[0 if decision.reshape(-1)[0] else 1]
     for j, outputs in enumerate(zip(*(graph.outputs for graph in graphs), strict=True)):
         one, other = (out.desc for out in outputs)
         try:
@@ -50,7 +56,7 @@ def if_(n: NodeBuilder) -> Mapped:
             raise n.fail(f"its branches give different results for output {j}: {fault}") from fault
         desc = node.output_descs[j]
         desc.data_type = dtype
-        desc.shape = desc.origin_shape = shape if taken is None else taken.outputs[j].desc.origin_shape
+        desc.shape = desc.origin_shape = shape
     return node
 
 
@@ -69,7 +75,7 @@ def build_body(
         data = builder.add_data(tensor, index, desc)
         data.attrs["_parent_node_index"] = first_slot + index
         builder.knowledge.tell(data.output(), outer.knowledge.value(source))
-    builder.add_initializers(body)
+    builder.add_initializers(body, scope)
     builder.add_nodes(body.nodes, scope)
     graph.outputs, graph.output_names = builder.outputs(body.outputs)
     for position, out in enumerate(graph.outputs):

@@ -109,7 +109,7 @@ def parse(source: Source, session: CompileSession) -> Graph:
     context = ModelContext(session, TensorReader(opened.loaded.folder), opened.functions)
     builder = GraphBuilder(context, graph, Scope(opened.opsets))
     builder.add_inputs(inputs, Feed(options.input_shape, options.input_format))
-    builder.add_initializers(model)
+    builder.add_initializers(model, builder.scope)
     builder.add_nodes(model.nodes, builder.scope)
     choose_outputs(builder, model, options.out_nodes)
     return graph

@@ -82,15 +82,15 @@ class GraphBuilder:
         self.scope.define(tensor, node.output(), f"graph input {tensor}")
         return node
 
-    def add_initializers(self, source: OnnxGraph) -> None:
+    def add_initializers(self, source: OnnxGraph, scope: Scope) -> None:
         """Add a Const per initializer, sorted by tensor name."""
         for k, name in enumerate(sorted(source.initializers)):
             tensor = source.initializers[name]
             owner = f"initializer [{name}]"
             read = self.reader.read_sparse if isinstance(tensor, SparseTensorProto) else self.reader.read
             array = read(tensor, owner)  # type: ignore[arg-type]
-            stem = self._free_name(f"{self.prefix}{name}_Initializer_{k}")
-            self.scope.define(name, self.graph.add_const(stem, Tensor.of(array)), owner)
+            const = self._free_name(f"{self.prefix}{scope.path}{name}_Initializer_{k}")
+            scope.define(name, self.graph.add_const(const, Tensor.of(array)), owner)
 
     def add_nodes(self, nodes: Sequence[OnnxNode], scope: Scope) -> None:
         """Map ``nodes`` in execution order."""
@@ -156,6 +156,16 @@ class GraphBuilder:
             inner.define(formal, inputs[i] if i < len(inputs) else None, f"an argument of {node.name}")
         self.add_nodes(body.graph.nodes, inner)
         return [inner.values.get(value.name) for value in body.graph.outputs]
+
+    def inline(self, n: NodeBuilder, body: OnnxGraph) -> list[NodeOut | None]:
+        """Build a nested graph of the node in place; its nodes are named ``<node>/<inner node>``."""
+        outer = n.scope
+        inner = Scope(outer.opsets, f"{outer.path}{n.node.name}/", outer.bindings, outer.depth)
+        for tensor in body.captures:
+            inner.define(tensor, n.outer(tensor), "the outer graph")
+        self.add_initializers(body, inner)
+        self.add_nodes(body.nodes, inner)
+        return [inner.values.get(value.name) for value in body.outputs]
 
     # -- GE nodes ----------------------------------------------------------------------------------------------------
     def add_node(
