@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import ClassVar
 
 from ge.errors import ReportedError
 from ge.graph import CycleError, Graph, Node
 from ge.session import CompileSession
-from ge.tensor_memory import is_constant
+from ge.tensor_memory import is_computing, is_constant
+from passes.build.liveness import analyse
+from passes.build.placement import bound
 
 
 class SortingMode(IntEnum):
@@ -30,8 +32,9 @@ class SortTopologically:
     Execution follows this order, so it decides how many tensors are alive at once.
 
     1. BFS: a node runs once everything before it is done, first come, first served.
-    2. DFS (default): the node that became ready last runs first, so that a branch is finished before the next one
-       begins and its tensors die early; of several that become ready together the first reader runs first.
+    2. DFS (default): what became ready last runs first, so that a branch is finished before the next one begins and
+       its tensors die early. Of readers that become ready together the first goes first, or, all over the graph, the
+       last if fewer bytes are alive at once then.
     3. RDFS: walks back from the results; a node runs just before the first node that needs it.
     4. Stable RDFS: as RDFS, but follows the former order wherever that leaves a choice.
     """
@@ -51,8 +54,12 @@ def _reorder(graph: Graph, mode: SortingMode) -> bool:
         stable = graph.topological_order()
     except CycleError as cycle:
         raise ReportedError("E19999", reason=f"graph {graph.name} has a {cycle}") from cycle
-    if mode in (SortingMode.BFS, SortingMode.DFS):
-        order = _forward(before, _fixed_at_load(stable), is_depth_first=mode is SortingMode.DFS)
+    if mode is SortingMode.BFS:
+        order = _forward(before, _fixed_at_load(stable), _Next.OLDEST)
+    elif mode is SortingMode.DFS:
+        constants = _fixed_at_load(stable)
+        orders = [_forward(before, constants, pick) for pick in (_Next.FIRST_READER, _Next.LAST_READER)]
+        order = min(orders, key=lambda order: _peak(graph, order))
     else:
         order = _backward(before, is_stable=mode is SortingMode.STABLE_RDFS)
     last = {node for node in order if node.type == "NetOutput" and not node.control_outputs}
@@ -69,7 +76,20 @@ def _fixed_at_load(stable: list[Node]) -> set[Node]:
     return found
 
 
-def _forward(nodes: list[Node], constants: set[Node], is_depth_first: bool) -> list[Node]:
+def _peak(graph: Graph, order: list[Node]) -> int:
+    symbols = analyse(graph, [node for node in order if is_computing(node)]).symbols
+    return bound([(symbol.size, symbol.first, symbol.last) for symbol in symbols])
+
+
+class _Next(Enum):
+    """Which of the nodes that are ready runs next: the one that waits longest, or one that became ready last."""
+
+    OLDEST = 0
+    FIRST_READER = 1
+    LAST_READER = 2
+
+
+def _forward(nodes: list[Node], constants: set[Node], pick: _Next) -> list[Node]:
     """Order by readiness. Constants never hold a node up: they come just before their first reader."""
     waiting = {node: sum(n not in constants for n in _before(node)) for node in nodes}
     order: list[Node] = []
@@ -78,10 +98,10 @@ def _forward(nodes: list[Node], constants: set[Node], is_depth_first: bool) -> l
         order.extend(_missing_constants(unread, constants, is_placed))
         order.append(unread)
     ready = deque(node for node in nodes if waiting[node] == 0 and node not in constants)
-    if is_depth_first:
+    if pick is not _Next.OLDEST:
         ready.reverse()
     while ready:
-        node = ready.pop() if is_depth_first else ready.popleft()
+        node = ready.popleft() if pick is _Next.OLDEST else ready.pop()
         order.extend(_missing_constants(node, constants, is_placed))
         order.append(node)
         released = []
@@ -89,7 +109,7 @@ def _forward(nodes: list[Node], constants: set[Node], is_depth_first: bool) -> l
             waiting[successor] -= 1
             if waiting[successor] == 0:
                 released.append(successor)
-        ready.extend(reversed(released) if is_depth_first else released)
+        ready.extend(reversed(released) if pick is _Next.FIRST_READER else released)
     return order
 
 

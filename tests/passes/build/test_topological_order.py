@@ -41,6 +41,26 @@ def test_each_mode_walks_its_way(mode, expected) -> None:
     assert names_in_order(graph, mode) == expected.split()
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        pytest.param(8, 8, "x a1 a2 b1 b2 sum", id="no difference: readers in order"),
+        pytest.param(8, 4096, "x b1 b2 a1 a2 sum", id="the second branch is wide in the middle, the first is not"),
+        pytest.param(4096, 8, "x a1 a2 b1 b2 sum", id="the first branch is wide in the middle"),
+    ],
+)
+def test_depth_first_begins_with_the_branch_that_keeps_less_alive(a, b, expected) -> None:
+    graph = parse_graph(f"""graph g(%x: f32[8]@ND) {{
+  %a1 = MatMulV2(%x) -> f32[{a}]@ND
+  %b1 = MatMulV2(%x) -> f32[{b}]@ND
+  %a2 = MatMulV2(%a1) -> f32[1024]@ND
+  %b2 = MatMulV2(%b1) -> f32[1024]@ND
+  %sum = Add(%a2, %b2) -> f32[1024]@ND
+  return %sum
+}}""")
+    assert names_in_order(graph, SortingMode.DFS) == expected.split()
+
+
 def test_depth_first_is_the_default() -> None:
     assert SortTopologically().mode == SortingMode.DFS
 
