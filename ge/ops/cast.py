@@ -142,13 +142,15 @@ def _from_strings(array: Any, dtype: DataType) -> Any:
 
 
 def _number(text: Any, kind: Any) -> Any:
+    text = text.decode(errors="replace") if isinstance(text, bytes) else text
     try:
-        try:
-            return kind(text)
-        except ValueError:
-            return int(float(text)) if kind is int else kind(str(text).replace("i", "j"))
+        return int(float(text)) if kind is int and not _is_whole(text) else kind(text)
     except (ValueError, OverflowError):
-        raise Misfit(f"the string {str(text)[:80]!r} is no number of the wanted type") from None
+        raise Misfit(f"the string {text[:80]!r} is no number of the wanted type") from None
+
+
+def _is_whole(text: str) -> bool:
+    return text.strip().lstrip("+-").isdecimal()
 
 
 def _named_type(ctx: InferContext, value: int) -> DataType:

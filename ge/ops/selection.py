@@ -54,7 +54,7 @@ def select(op: Any, condition: Any, x1: Any, x2: Any) -> Any:
 
 def _positions(x: Any) -> Any:
     """Return the coordinates of non-zero elements, [count, rank]; [count, 0] for a scalar."""
-    is_set = x != "" if x.dtype.kind == "O" else x != 0
+    is_set = x.astype(bool)  # of strings: those that are not empty
     return np.argwhere(is_set) if x.ndim else np.zeros((int(is_set), 0), np.int64)
 
 
