@@ -3,7 +3,8 @@
 A body is a graph of the model whose Data nodes carry ``_parent_node_index``, the input slot of the call node that they
 stand for (without it: the Data's ``index``, plus one where the node has a condition in front); its results are
 ``outputs`` in the order of the call node's outputs. Inferring a call node infers its bodies. A result that two branches
-make differently, or that changes from turn to turn, is known as far as all agree.
+make differently, or that changes from turn to turn, is known as far as all agree. Constants that a body is given, and a
+loop does not change, are known inside.
 
 Running bodies is the executor's task, so these operators have no numpy meaning.
 """
@@ -12,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ge.graph.graph import Graph
+from ge.graph.graph import CycleError, Graph
+from ge.graph.node import Node, NodeOut
 from ge.graph.tensor_desc import Shape, TensorDesc
 from ge.graph.types import DataType
 from ge.ops.inference import common_type, same_as
-from ge.ops.registry import InferContext, InferFunction, Misfit, OpDef, OutputSpec, infer_node, register
+from ge.ops.registry import Array, InferContext, InferFunction, Misfit, OpDef, OutputSpec, infer_node, register
 from ge.ops.signature import parse_signature
 
 Known = tuple[Shape, DataType]
@@ -37,25 +39,53 @@ def _body(ctx: InferContext, ir_name: str) -> Graph:
     raise ctx.fail(f"the graph {ir_name} is missing", value=ir_name)
 
 
-def _through(ctx: InferContext, body: Graph, arguments: Sequence[Known | None], first_slot: int) -> list[Known]:
-    """Infer ``body`` for ``arguments`` (by input slot of the call node) and return what is known of its results."""
+def _slot(data: Node, first_slot: int) -> int:
+    """Return the input slot of the call node that a Data node of its body stands for."""
+    return int(data.attrs.get("_parent_node_index", data.attrs.get("index", 0) + first_slot))
+
+
+def _through(
+    ctx: InferContext,
+    body: Graph,
+    arguments: Sequence[Known | None],
+    first_slot: int,
+    changing: frozenset[int] = frozenset(),
+) -> list[Known]:
+    """Infer ``body`` for ``arguments`` (by input slot of the call node) and return what is known of its results.
+
+    The values of ``changing`` slots are not those that the call node is given.
+    """
+    values: dict[NodeOut, Array] = {}
     for data in body.data_nodes():
-        slot = data.attrs.get("_parent_node_index", data.attrs.get("index", 0) + first_slot)
+        slot = _slot(data, first_slot)
         known = arguments[slot] if 0 <= slot < len(arguments) else None
         if known is None:
             raise ctx.fail(f"graph {body.name} reads input {slot}, which is not connected", value=slot)
         desc = data.output_descs[0]
         desc.shape = desc.origin_shape = known[0]
         desc.data_type = known[1]
-    value_of = ctx.new_value_of()
-    for node in body.topological_order():
+        value = None if slot in changing else ctx.value_at(slot)
+        if value is not None:
+            values[data.output(0)] = value
+    value_of = ctx.new_value_of(values)
+    try:
+        order = body.topological_order()
+    except CycleError as cycle:
+        raise ctx.fail(f"graph {body.name} has a {cycle}") from cycle
+    for node in order:
         infer_node(node, value_of, ctx.new_value_of)
     return [_known(out.desc) for out in body.outputs]
 
 
-def _results(ctx: InferContext, body: Graph, arguments: Sequence[Known | None], first_slot: int) -> list[Known]:
+def _results(
+    ctx: InferContext,
+    body: Graph,
+    arguments: Sequence[Known | None],
+    first_slot: int,
+    changing: frozenset[int] = frozenset(),
+) -> list[Known]:
     """Like ``_through``, for bodies whose results are those of the call node."""
-    results = _through(ctx, body, arguments, first_slot)
+    results = _through(ctx, body, arguments, first_slot, changing)
     if len(results) != ctx.n_outputs:
         raise ctx.fail(f"graph {body.name} has {len(results)} outputs, the node has {ctx.n_outputs}")
     return results
@@ -104,16 +134,29 @@ def _while(ctx: InferContext) -> Sequence[OutputSpec]:
     state = [known for known in _arguments(ctx) if known is not None]
     if len(state) != len(ctx.node.inputs) or len(state) != ctx.n_outputs:
         raise ctx.fail(f"{len(state)} inputs and {ctx.n_outputs} outputs: a loop gives back what it is given")
+    changing = frozenset(range(len(state))) - _unchanged(body)
     while True:
-        after = _results(ctx, body, state, first_slot=0)
+        after = _results(ctx, body, state, 0, changing)
         merged = [agreed(a, b) for a, b in zip(state, after, strict=True)]
         if merged == state:
             break
         state = merged
-    decision = _through(ctx, condition, state, first_slot=0)
+    decision = _through(ctx, condition, state, 0, changing)
     if len(decision) != 1:
         raise ctx.fail(f"graph {condition.name} has {len(decision)} outputs, a condition has 1")
     return state
+
+
+def _unchanged(body: Graph) -> set[int]:
+    """Return the slots that a loop body gives back as it got them."""
+    slots = set()
+    for position, out in enumerate(body.outputs):
+        source: NodeOut | None = out
+        while source is not None and source.node.type == "Identity":
+            source = source.node.input(0)
+        if source is not None and source.node.type == "Data" and _slot(source.node, 0) == position:
+            slots.add(position)
+    return slots
 
 
 for _type in ("If", "StatelessIf"):

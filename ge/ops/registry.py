@@ -12,13 +12,13 @@ arrive as float32 and results are rounded once to the inferred types, unless ``e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ge.errors import ReportedError
-from ge.graph.node import Node
+from ge.graph.node import Node, NodeOut
 from ge.graph.tensor import Tensor
 from ge.graph.tensor_desc import Shape, TensorDesc
 from ge.graph.types import NARROW_FLOATS, DataType, data_type_of, numpy_dtype
@@ -31,6 +31,8 @@ InferFunction = Callable[["InferContext"], Sequence[OutputSpec]]
 ComputeFunction = Callable[..., Any]
 ValueOf = Callable[[Node, int], Array | None]
 """Tells the constant behind an input slot of a node; ``None`` when it is not known."""
+NewValueOf = Callable[[Mapping[NodeOut, Array]], ValueOf]
+"""Makes a source of values that knows the given ones (Data of a body, for one) and remembers nothing else yet."""
 
 
 class Misfit(ValueError):
@@ -132,17 +134,17 @@ class InferContext:
     """What an inference function may ask. Shapes are origin shapes.
 
     ``value(name)`` is the constant behind an input, if it is known now. ``fail`` builds the error to raise.
-    ``new_value_of()`` makes a source of values that remembers nothing yet: bodies are inferred more than once.
+    ``new_value_of`` makes sources of values for bodies, which are inferred more than once.
     """
 
     def __init__(
-        self, node: Node, definition: OpDef, value_of: ValueOf, new_value_of: Callable[[], ValueOf] | None = None
+        self, node: Node, definition: OpDef, value_of: ValueOf, new_value_of: NewValueOf | None = None
     ) -> None:
         self.node = node
         self.op = definition.attributes(node.attrs)
         self._definition = definition
         self._value_of = value_of
-        self.new_value_of = new_value_of if new_value_of is not None else lambda: const_value
+        self.new_value_of = _known_or_const if new_value_of is None else new_value_of
         self._slices = definition.signature.input_slices(len(node.inputs))
 
     def _slot(self, name: str) -> int:
@@ -179,7 +181,10 @@ class InferContext:
 
     def value(self, name: str) -> Array | None:
         """Constant value of an input; ``None`` when absent or not known at compile time."""
-        slot = self._slot(name)
+        return self.value_at(self._slot(name))
+
+    def value_at(self, slot: int) -> Array | None:
+        """Like ``value``, by input slot."""
         return None if self.node.input(slot) is None else self._value_of(self.node, slot)
 
     def ints(self, name: str) -> list[int] | None:
@@ -240,11 +245,19 @@ def const_value(node: Node, slot: int) -> Array | None:
     return value.array if isinstance(value, Tensor) else None
 
 
-def infer_node(node: Node, value_of: ValueOf = const_value, new_value_of: Callable[[], ValueOf] | None = None) -> bool:
+def _known_or_const(known: Mapping[NodeOut, Array]) -> ValueOf:
+    def value_of(node: Node, slot: int) -> Array | None:
+        source = node.input(slot)
+        return known[source] if source is not None and source in known else const_value(node, slot)
+
+    return value_of
+
+
+def infer_node(node: Node, value_of: ValueOf = const_value, new_value_of: NewValueOf | None = None) -> bool:
     """Infer and set the output descriptors of ``node``; return whether any changed.
 
     Sets shape = origin shape: to be used before formats are refined. Call nodes infer their bodies too, with values
-    from ``new_value_of()`` (by default: Const nodes only).
+    from ``new_value_of`` (by default: those of Const nodes only).
     """
     found = definition(node)
     context = InferContext(node, found, value_of, new_value_of)

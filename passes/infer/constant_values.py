@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ge.graph import Node, NodeOut, Tensor
 from ge.graph.types import byte_size, has_numpy_dtype
@@ -20,9 +20,10 @@ class ConstantValues:
     with numpy semantics whose inputs are constant. Stateful operators and call nodes never are.
     """
 
-    def __init__(self) -> None:
-        self._known: dict[NodeOut, Array | None] = {}
-        self._is_constant: dict[Node, bool] = {}
+    def __init__(self, given: Mapping[NodeOut, Array] | None = None) -> None:
+        """``given`` are values known beforehand, each the only output of its node: Data of a body, for one."""
+        self._known: dict[NodeOut, Array | None] = {} if given is None else dict(given)
+        self._is_constant: dict[Node, bool] = {out.node: True for out in self._known}
 
     def is_constant(self, node: Node) -> bool:
         """Tell whether all outputs of ``node`` are constant. Costs one visit per node over all calls."""

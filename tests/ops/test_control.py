@@ -186,3 +186,39 @@ def test_switch_and_merge() -> None:
     infer_node(merge)
     assert [desc.shape for desc in merge.output_descs] == [(-1, 3), ()]
     assert merge.output_descs[1].data_type is DataType.DT_INT32
+
+
+def reshape_to_captured(graph: Graph, inputs: Sequence[NodeOut]) -> list[NodeOut]:
+    return [graph.add_node("Reshape", f"{graph.name}/reshape", inputs[:2]).output(0)]
+
+
+def test_constants_that_a_body_is_given_are_known_inside() -> None:
+    root = Graph("root")
+    shape = root.add_const("shape", Tensor.of(np.array([3, 2], np.int64)))
+    condition, x = data(root, "c", dtype=DataType.DT_BOOL), data(root, "x", 6)
+    node = root.add_node("If", "if", [condition, x, shape])
+    node.subgraphs = [
+        (branch, body(root, name, [1, 2], reshape_to_captured))
+        for branch, name in (("then_branch", "a"), ("else_branch", "b"))
+    ]
+    infer_node(node)
+    assert node.output_descs[0].shape == (3, 2)
+
+
+@pytest.mark.parametrize(("keeps_shape", "shape"), [(True, (3, 2)), (False, (-1, -1))])
+def test_a_loop_knows_the_constants_that_it_does_not_change(keeps_shape: bool, shape: tuple[int, ...]) -> None:
+    root = Graph("root")
+    wanted = root.add_const("shape", Tensor.of(np.array([3, 2], np.int64)))
+    x = data(root, "x", 3, 2)
+
+    def turn(graph: Graph, inputs: Sequence[NodeOut]) -> list[NodeOut]:
+        passed = graph.add_node("Identity" if keeps_shape else "Neg", f"{graph.name}/passed", inputs[1:]).output(0)
+        return [*reshape_to_captured(graph, inputs), passed]
+
+    node = root.add_node("While", "while", [x, wanted], n_outputs=2)
+    node.subgraphs = [
+        ("cond", body(root, "cond", [0], lambda graph, x: [graph.add_node("IsFinite", "cond/finite", x).output(0)])),
+        ("body", body(root, "body", [0, 1], turn)),
+    ]
+    infer_node(node)
+    assert [desc.shape for desc in node.output_descs] == [shape, (2,)]
