@@ -23,41 +23,70 @@ def usable_cores() -> int:
         return max(os.cpu_count() or 1, 1)
 
 
-class Executor:
-    """Runs an execution plan. There is one arena, so one run at a time.
+class RunLoop:
+    """What runs of all models have in common: one at a time, so many threads, times.
 
-    ``threads`` is the number of threads that matrix products may use; ``None`` means all usable cores. ``after_step``,
-    if set, sees every step when it is done. ``times`` are the milliseconds of all runs, without copying in and out.
+    ``threads`` is the number of threads that matrix products may use; ``None`` means all usable cores. ``times`` are
+    the milliseconds of all runs, without copying in and out. Subclasses say how feeds are taken, what is computed and
+    what is given back.
     """
 
-    def __init__(self, plan: ExecutionPlan, threads: int | None = None, name: str = "model") -> None:
-        self.plan = plan
+    def __init__(self, threads: int | None = None, name: str = "model") -> None:
         self.threads = usable_cores() if threads is None else threads
         self.name = name
-        self.after_step: Callable[[Step], None] | None = None
         self.times: list[float] = []
         self._lock = threading.Lock()
         self._blas = ThreadpoolController()
 
     def run(self, feeds: Sequence[Array]) -> list[Array]:
-        """Copy ``feeds`` (of the inputs' shapes and dtypes) in, run all steps, return copies of the outputs.
+        """Run the model on one array per input and return arrays that are the caller's.
 
         Raises R1060 when a run is under way and R1050 with the node's name when a kernel fails.
         """
         if not self._lock.acquire(blocking=False):
             raise ReportedError("R1060", model=self.name, reason="it is running already, on its only arena")
         try:
-            for binding, feed in zip(self.plan.inputs, feeds, strict=True):
-                np.copyto(binding.array, feed)
+            self._take(feeds)
             with self._blas.limit(limits=self.threads, user_api="blas"), np.errstate(all="ignore"):
                 start = time.perf_counter()
-                self._run_steps()
+                self._compute()
                 self.times.append((time.perf_counter() - start) * 1e3)
-            return [binding.array.copy() for binding in self.plan.outputs]
+            return self._give()
         finally:
             self._lock.release()
 
-    def _run_steps(self) -> None:
+    def _take(self, feeds: Sequence[Array]) -> None:
+        raise NotImplementedError
+
+    def _compute(self) -> None:
+        raise NotImplementedError
+
+    def _give(self) -> list[Array]:
+        raise NotImplementedError
+
+
+def stopped(node: str, fault: Exception) -> ReportedError:
+    """Return the error for a kernel that failed; ``node`` says which one."""
+    return ReportedError("R1050", node=node, reason=f"{type(fault).__name__}: {fault}")
+
+
+class Executor(RunLoop):
+    """Runs an execution plan. There is one arena, so one run at a time.
+
+    Feeds must have the inputs' shapes and dtypes; they are copied. ``after_step``, if set, sees every step when it is
+    done.
+    """
+
+    def __init__(self, plan: ExecutionPlan, threads: int | None = None, name: str = "model") -> None:
+        super().__init__(threads, name)
+        self.plan = plan
+        self.after_step: Callable[[Step], None] | None = None
+
+    def _take(self, feeds: Sequence[Array]) -> None:
+        for binding, feed in zip(self.plan.inputs, feeds, strict=True):
+            np.copyto(binding.array, feed)
+
+    def _compute(self) -> None:
         step = None
         try:
             for step in self.plan.steps:
@@ -68,4 +97,7 @@ class Executor:
             raise
         except Exception as fault:
             node = "" if step is None else f"{step.node} ({step.type}, kernel {step.kernel.name})"
-            raise ReportedError("R1050", node=node, reason=f"{type(fault).__name__}: {fault}") from fault
+            raise stopped(node, fault) from fault
+
+    def _give(self) -> list[Array]:
+        return [binding.array.copy() for binding in self.plan.outputs]

@@ -8,7 +8,6 @@ numbers, but reads and writes nothing outside the arena.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,15 +16,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from ge.errors import ReportedError
-from ge.graph import Graph, Node, NodeOut, Tensor, TensorDesc
+from ge.graph import Graph, Node, NodeOut, TensorDesc
 from ge.graph.types import DataType, has_numpy_dtype, numpy_dtype
-from ge.ops.registry import lookup
 from ge.plan import GraphPlan, Plan, TaskType
 from ge.tensor_memory import LOAD_TIME_CONST
-from simulator.kernels import Kernel, KernelRequest, choose, reference_kernel
+from simulator.binding import allocate, cannot_run, choose_kernel, constant_array, damaged, definition_of
+from simulator.kernels import Kernel
 from simulator.kernels.registry import Array
 
-PAGE = 4096
 _BOUNDARY = frozenset({"Data", "Const", "NetOutput", "NoOp"})
 
 
@@ -87,34 +85,6 @@ def load(model: RunnableModel) -> ExecutionPlan:
     return _Loader(model.graph, graph_plan).load()
 
 
-def damaged(graph: Graph, reason: str) -> ReportedError:
-    """Return the error for a plan that cannot be executed as it stands."""
-    return ReportedError("R1010", path=graph.name, reason=f"its execution plan is damaged: {reason}")
-
-
-def allocate(size: int, purpose: str) -> Array:
-    """Return ``size`` zeroed bytes that start on a page. Raises R1062 when they cannot be had."""
-    available = _physical_memory()
-    if available is None or size <= available:
-        try:
-            raw = np.empty(size + PAGE, np.uint8)
-        except MemoryError:
-            pass
-        else:
-            start = -raw.ctypes.data % PAGE
-            block = raw[start : start + size]
-            block.fill(0)
-            return block
-    raise ReportedError("R1062", needed=size, purpose=purpose, available="too few" if available is None else available)
-
-
-def _physical_memory() -> int | None:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
 @dataclass
 class _Loader:
     """State of one load: values by ``(node name, output index)``."""
@@ -167,7 +137,7 @@ class _Loader:
         if desc.shape.is_unknown_shape():
             raise damaged(self.graph, f"tensor {out} has the unknown shape {desc.shape}")
         if desc.data_type is DataType.DT_STRING or not has_numpy_dtype(desc.data_type):
-            raise self._cannot_run(out.node, f"its output {out.index} is of type {desc.data_type.name}")
+            raise cannot_run(out.node, f"its output {out.index} is of type {desc.data_type.name}")
         return tuple(desc.shape), numpy_dtype(desc.data_type)
 
     # -- values ----------------------------------------------------------------------------------------------------
@@ -190,7 +160,8 @@ class _Loader:
             if len(pending) > len(self.graph):
                 raise damaged(self.graph, f"node {node.name} depends on itself")
             if node.type == "Const":
-                self._settle(out, self._const_array(node), is_constant=True)
+                self._storage(out)
+                self._settle(out, constant_array(self.graph, node), is_constant=True)
                 continue
             if node.name in self.tasked or node.type in _BOUNDARY:
                 raise damaged(self.graph, f"node {reader.name} reads {out}, which no earlier task has made")
@@ -207,23 +178,6 @@ class _Loader:
         self.values[key] = array
         if is_constant:
             self.constants.add(key)
-
-    def _const_array(self, node: Node) -> Array:
-        value = node.attrs.get("value")
-        if not isinstance(value, Tensor):
-            raise damaged(self.graph, f"constant {node.name} holds no value")
-        shape, dtype = self._storage(node.output(0))
-        if value.array.shape != shape or value.array.dtype != dtype:
-            raise damaged(
-                self.graph,
-                f"constant {node.name} is described as {dtype}{list(shape)}, "
-                f"its value is {value.array.dtype}{list(value.array.shape)}",
-            )
-        array = np.ascontiguousarray(value.array).reshape(shape).view()
-        if not array.flags.aligned:
-            array = array.copy()
-        array.flags.writeable = False
-        return array
 
     def _evaluate_constant(self, node: Node) -> None:
         """Run a load-time constant into memory of its own."""
@@ -297,28 +251,19 @@ class _Loader:
         return node, kernel, inputs, outputs
 
     def _choose_kernel(self, node: Node) -> Kernel:
-        definition = lookup(node.type)
-        if definition is None:
-            raise self._cannot_run(node, "the operator type is not registered")
         if node.subgraphs:
-            raise self._cannot_run(node, "control flow is not executed yet")
+            raise cannot_run(node, "control flow is not executed yet")
+        definition_of(node)
         for out in node.outputs():
             self._storage(out)
-        request = KernelRequest(
-            node.name,
-            node.type,
-            definition.attributes(node.attrs),
-            node.attrs,
-            tuple(None if source is None else source.desc for source in node.inputs),
-            tuple(node.output_descs),
+        return choose_kernel(
+            node,
             {
                 slot: self.values[source.node.name, source.index]
                 for slot, source in enumerate(node.inputs)
                 if source is not None and (source.node.name, source.index) in self.constants
             },
         )
-        found = choose(request)
-        return reference_kernel(request, definition) if found is None else found
 
     def _bind_outputs(self) -> list[IoBinding]:
         net_output = self.graph.net_output()
@@ -330,10 +275,6 @@ class _Loader:
             reader = source.node if net_output is None else net_output
             bindings.append(IoBinding(name, source.desc, self._value(source, reader)))
         return bindings
-
-    @staticmethod
-    def _cannot_run(node: Node, reason: str) -> ReportedError:
-        return ReportedError("R1051", node=node.name, optype=node.type, reason=reason)
 
 
 def _needs_staging(kernel: Kernel, inputs: Sequence[Array | None], outputs: Sequence[Array | None]) -> bool:

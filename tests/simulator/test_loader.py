@@ -10,7 +10,8 @@ import pytest
 from ge.errors import ReportedError
 from ge.graph import DataType, Graph, Tensor, TensorDesc
 from ge.plan import Block, Task, TaskType
-from simulator.loader import allocate, load
+from simulator.binding import allocate
+from simulator.loader import load
 from tests.simulator.planned_model import PlannedModel, data, plan_model, run_model
 
 
