@@ -150,8 +150,8 @@ def _first_damage(data: bytes) -> str:
         else:
             end = start + (8 if kind == 1 else 4)
         if end == 0 or end > len(data):
-            missing = f"{end - len(data)} bytes are missing" if end else "its length is cut off"
-            return f"the file is cut short: in field {tag >> 3}, which starts at byte {at}, {missing}"
+            missing = f"needs {end - len(data)} bytes more" if end else "has no whole length"
+            return f"the file is cut short: field {tag >> 3}, which starts at byte {at}, {missing}"
         at = end
     return ""
 

@@ -1,0 +1,261 @@
+"""Faults of models and options: each gives its code and names the culprit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from ge.errors import ReportedError
+from ge.option_grammar import OutNode
+from parsers.onnx import precheck
+from tests.parsers.evaluation import parse_model, session
+from tests.parsers.onnx_models import graph, model, node, one, value
+
+
+def refused(source: ModelProto, **options: Any) -> ReportedError:
+    with pytest.raises(ReportedError) as caught:
+        parse_model(source, **options)
+    return caught.value
+
+
+def all_of(fault: ReportedError) -> list[tuple[str, Any, Any]]:
+    return [(f.code, f.fields.get("opname"), f.fields.get("optype")) for f in (fault, *fault.also)]
+
+
+def test_unsupported_operators_are_reported_together() -> None:
+    nodes = [node("Foo", "x", "t", "a"), node("Relu", "t", "u", "b"), node("Bar", "u", "v", "c")]
+    fault = refused(model([*nodes, node("Foo", "v", "y", "d")]))
+    assert all_of(fault) == [
+        ("E13010", "a", "ai.onnx::13::Foo"),
+        ("E13010", "c", "ai.onnx::13::Bar"),
+        ("E13010", "d", "ai.onnx::13::Foo"),
+    ]
+    table = [line.split() for line in "\n".join(fault.lines()).splitlines()[-3:]]
+    assert table == [
+        ["unsupported", "type", "count", "first", "node"],
+        ["ai.onnx::13::Foo", "2", "a"],
+        ["ai.onnx::13::Bar", "1", "c"],
+    ]
+
+
+def test_unsupported_operators_inside_of_branches_and_functions() -> None:
+    branch = graph([node("Foo", "x", "t", "inner")], [], [value("t")])
+    function = helper.make_function(
+        "my", "F", ["a"], ["b"], [node("Bar", "a", "b", "deep")], [helper.make_opsetid("", 13)]
+    )
+    nodes = [
+        node("If", "c", "u", "if", then_branch=branch, else_branch=branch),
+        helper.make_node("F", ["u"], ["y"], "call", domain="my"),
+    ]
+    inputs = ["x", value("c", [], TensorProto.BOOL)]
+    fault = refused(model(nodes, inputs, imports={"my": 1}, functions=[function]))
+    assert {row[1:] for row in all_of(fault)} == {("inner", "ai.onnx::13::Foo"), ("call/deep", "ai.onnx::13::Bar")}
+
+
+def test_operator_of_another_domain() -> None:
+    source = model([helper.make_node("Thing", ["x"], ["y"], "n", domain="ai.onnx.ml")], imports={"ai.onnx.ml": 3})
+    assert all_of(refused(source)) == [("E13010", "n", "ai.onnx.ml::3::Thing")]
+
+
+def test_domain_that_is_not_imported() -> None:
+    fault = refused(model([helper.make_node("Thing", ["x"], ["y"], "n", domain="my.dom")]))
+    assert fault.code == "E19999"
+    assert "[my.dom]" in fault.message
+    assert "node n" in fault.message
+
+
+def test_operator_newer_than_the_opset() -> None:
+    assert all_of(refused(model([node("Gelu", "x")], opset=13))) == [("E13010", "n", "ai.onnx::13::Gelu")]
+
+
+@pytest.mark.parametrize(("opset", "word"), [(1, "older"), (6, "older"), (99, "newer")])
+def test_opset_out_of_range(opset: int, word: str) -> None:
+    fault = refused(model([node("Relu", "x")], opset=opset))
+    assert fault.code == "E16002"
+    assert str(opset) in fault.message
+    assert word in fault.solution
+
+
+def test_precheck_lists_every_node() -> None:
+    nodes = [node("Foo", "x", "t", "a"), node("Relu", "t", "u", "b"), node("Abs", "u", "y", "b")]
+    checked = precheck(model(nodes), session())
+    assert [(n.name, n.type, [cause.code for cause in n.causes]) for n in checked] == [
+        ("a", "Foo", ["E13010"]),
+        ("b", "Relu", ["E13009"]),
+        ("b", "Abs", ["E13009"]),
+    ]
+
+
+def test_two_nodes_of_one_name() -> None:
+    fault = refused(model([node("Relu", "x", "t", "a"), node("Abs", "t", "y", "a")]))
+    assert [(code, name) for code, name, _ in all_of(fault)] == [("E13009", "a"), ("E13009", "a")]
+
+
+def test_node_named_like_an_input() -> None:
+    assert all_of(refused(model([node("Relu", "x", "y", "x")])))[0][:2] == ("E13009", "x")
+
+
+def test_graph_without_outputs() -> None:
+    fault = refused(model([node("Relu", "x")], ["x"], []))
+    assert fault.code == "E16001"
+    assert "output" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "words"),
+    [
+        (model([node("Add", "x ghost")]), "E13025", ["[n]", "[ghost]"]),
+        (model([node("Relu", "x", "t", "n")]), "E13031", ["[y]"]),
+        (model([node("Relu", "x", "y", "a"), node("Abs", "x", "y", "b")]), "E13031", ["[y]", "node a", "node b"]),
+        (
+            model([node("Relu", "x", "y", "a"), node("Abs", "w", "x", "b")], initializers={"w": np.float32([1])}),
+            "E13031",
+            ["[x]", "graph input x", "node b"],
+        ),
+        (
+            model([node("Add", "x b", "a", "p"), node("Relu", "a", "b", "q")], ["x"], ["a"]),
+            "E13025",
+            ["wait for each other", "q -> p -> q"],
+        ),
+        (
+            model([node("Relu", "x", "w", "a")], ["x"], ["w"], {"w": np.zeros(2, np.float32)}),
+            "E13031",
+            ["[w]", "initializer [w]", "node a"],
+        ),
+        (model([node("Relu", "x")], [value("x", [2], TensorProto.UNDEFINED)]), "E19999", ["[x]", "UNDEFINED"]),
+        (
+            model([node("Relu", "x")], [helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, [2])]),
+            "E13025",
+            ["[x]", "sequence"],
+        ),
+        (one("Relu", (2,), (2,)), "E11010", ["[n]", "2 inputs"]),
+        (one("Add", (2,), None), "E11010", ["[n]", "input 1 (B) is absent"]),
+        (one("Concat", (2,), None, (2,), axis=0), "E11010", ["[n]", "absent"]),
+        (one("Concat", (2,), (2,)), "E11010", ["[n]", "axis is missing"]),
+        (one("Flatten", (2, 3), axis=1.5), "E11010", ["[n]", "axis", "FLOAT", "INT"]),
+        (one("BitShift", np.uint8([1]), np.uint8([1]), direction="UP"), "E11010", ["[n]", "direction", "UP", "LEFT"]),
+        (one("Conv", (1, 3, 8, 8), (4, 3, 3, 3), kernel_shape=[5, 5]), "E11010", ["[n]", "kernel_shape", "[5, 5]"]),
+        (one("Conv", (1, 3, 8, 8), (4, 3, 3, 3), strides=[1]), "E11010", ["[n]", "strides"]),
+        (one("Conv", (1, 3), (4, 3)), "E11010", ["[n]", "2 axes"]),
+        (one("Split", (6,), outputs=2, opset=18, num_outputs=3), "E11010", ["[n]", "num_outputs", "3", "2"]),
+        (one("Constant"), "E11010", ["[n]", "exactly one"]),
+        (one("MatMul", (), (2, 2)), "E11010", ["[n]", "scalar"]),
+        (one("Add", (2,), (3,)), "E14001", ["[n]", "[2]", "[3]"]),
+        (one("Conv", (1, 3, 8, 8), (4, 2, 3, 3)), "E14001", ["[n]", "channels"]),
+        (one("Reshape", (2, 3), np.int64([4, 2])), "E14001", ["[n]"]),
+        (one("Cast", (2,), to=TensorProto.FLOAT8E4M3FNUZ, opset=19), "E19999", ["n", "FLOAT8E4M3FNUZ"]),
+    ],
+    ids=lambda item: item if isinstance(item, str) else "",
+)
+def test_fault_names_its_culprit(source: ModelProto, code: str, words: list[str]) -> None:
+    fault = refused(source)
+    assert fault.code == code, fault.lines()
+    for word in words:
+        assert word in fault.message
+
+
+def test_attribute_that_the_operator_does_not_have_is_a_warning() -> None:
+    from parsers.onnx import parse
+
+    compile_session = session()
+    parse(one("Relu", (2,), slope=0.1), compile_session)
+    assert compile_session.warnings == ["node n (Relu): attribute slope is unknown and ignored"]
+
+
+# -- options -------------------------------------------------------------------------------------------------------
+def dynamic() -> ModelProto:
+    return model([node("Relu", "x")], [value("x", ["batch", 3])], [value("y", None)])
+
+
+def test_open_dimension_without_input_shape() -> None:
+    fault = refused(dynamic())
+    assert fault.code == "E10001"
+    assert "--input_shape" in fault.message
+    assert "x [-1, 3]" in fault.message
+    assert 'x:1,3"' in fault.solution
+
+
+def test_input_without_shape() -> None:
+    fault = refused(model([node("Relu", "x")], [value("x", None)]))
+    assert fault.code == "E10001"
+    assert "x of unknown rank" in fault.message
+
+
+@pytest.mark.parametrize("dims", [["batch", 3], [None, 3], [5, 3], [], None], ids=str)
+def test_input_shape_replaces_dims(dims: list[Any] | None) -> None:
+    source = model([node("Relu", "x")], [value("x", dims)], [value("y", None)])
+    parsed = parse_model(source, input_shape={"x": (2, 4)})
+    assert parsed.data_nodes()[0].output().desc.shape == (2, 4)
+    assert parsed.outputs[0].desc.shape == (2, 4)
+
+
+def test_input_shape_of_another_rank() -> None:
+    fault = refused(dynamic(), input_shape={"x": (2, 3, 4)})
+    assert fault.code == "E10001"
+    for word in ("[x]", "3 dimensions", "has 2", "x:2,3,4"):
+        assert word in fault.message
+
+
+def test_input_shape_of_an_unknown_name() -> None:
+    fault = refused(dynamic(), input_shape={"z": (2, 3)})
+    assert (fault.code, fault.fields["opname"]) == ("E10016", "z")
+    assert "x (FLOAT [-1, 3])" in fault.solution
+
+
+@pytest.mark.parametrize("name", ["y", "n"])
+def test_input_shape_of_an_inner_name(name: str) -> None:
+    fault = refused(dynamic(), input_shape={name: (2, 3)})
+    assert (fault.code, fault.fields["opname"]) == ("E10017", name)
+
+
+CHAIN = model(
+    [node("Gemm", "x w c", "t", "gemm"), node("Split", "t", "u v", "split", axis=1), node("Relu", "u", "y", "last")],
+    [value("x", [2, 3])],
+    [value("y", None), value("v", None)],
+    {"w": np.ones((3, 4), np.float32), "c": np.ones(4, np.float32)},
+)
+
+
+def test_outputs_by_node_and_index() -> None:
+    found = parse_model(CHAIN, out_nodes=(OutNode("split", 1), OutNode("gemm", 0)))
+    assert [(out.node.name, out.index, out.node.type) for out in found.outputs] == [
+        ("split", 1, "Split"),
+        ("gemm", 0, "Add"),
+    ]
+    assert found.output_names == ["v", "t"]
+    assert found.find("split").attrs["_user_defined_output_nodes"] == "true"
+    assert "_user_defined_output_nodes" not in found.find("last").attrs
+
+
+def test_outputs_by_tensor_name() -> None:
+    assert parse_model(CHAIN, out_nodes=(OutNode("v"),)).output_names == ["v"]
+
+
+def test_output_name_that_ends_like_an_index() -> None:
+    source = model([node("Relu", "x", "y:0")], ["x"], ["y:0"])
+    assert parse_model(source, out_nodes=(OutNode("y", 0),)).output_names == ["y:0"]
+
+
+@pytest.mark.parametrize(
+    ("item", "code", "word"),
+    [
+        (OutNode("none", 0), "E10016", "[none]"),
+        (OutNode("t"), "E10016", "[t]"),
+        (OutNode("split", 2), "E10003", "split:2"),
+    ],
+    ids=str,
+)
+def test_outputs_that_do_not_exist(item: OutNode, code: str, word: str) -> None:
+    fault = refused(CHAIN, out_nodes=(item,))
+    assert fault.code == code
+    assert word in fault.message
+
+
+def test_input_format_is_that_of_the_data_nodes() -> None:
+    from ge.graph.types import Format
+
+    desc = parse_model(model([node("Relu", "x")]), input_format=Format.FORMAT_ND).data_nodes()[0].output().desc
+    assert desc.format is desc.origin_format is Format.FORMAT_ND
