@@ -21,6 +21,7 @@ import numpy as np
 
 from ge.graph.types import FLOATING, DataType, bit_width, has_numpy_dtype, numpy_dtype
 from ge.ops.registry import InferContext, Misfit, OutputSpec, operator
+from ge.ops.rounding import round_to_odd
 
 _NUMPY_FLOATS = (DataType.DT_FLOAT, DataType.DT_FLOAT16, DataType.DT_DOUBLE)
 _COMPLEX = (DataType.DT_COMPLEX64, DataType.DT_COMPLEX128)
@@ -82,7 +83,7 @@ def _to_float(array: Any, dtype: DataType, is_saturating: bool, round_mode: str)
     target = numpy_dtype(dtype)
     if dtype in _NUMPY_FLOATS:
         return array.astype(target)
-    single = _round_to_odd(array)
+    single = array.astype(np.float32) if array.dtype == np.float16 else round_to_odd(array)
     if dtype is DataType.DT_FLOAT8_E8M0:
         return _to_power_of_two(single, is_saturating, round_mode)
     result = single.astype(target)
@@ -90,17 +91,6 @@ def _to_float(array: Any, dtype: DataType, is_saturating: bool, round_mode: str)
         largest = np.float32(_LARGEST[dtype])
         result = np.where(np.isnan(single), result, np.clip(single, -largest, largest).astype(target))
     return result
-
-
-def _round_to_odd(array: Any) -> Any:
-    """Return float32 numbers whose further rounding equals rounding ``array`` once."""
-    if array.dtype in (np.float16, np.float32):
-        return array.astype(np.float32)
-    exact = array.astype(np.float64)
-    single = np.asarray(exact.astype(np.float32))
-    is_off = ((single.view(np.uint32) & 1) == 0) & np.isfinite(single) & (exact != single)
-    toward = np.where(exact > single, np.float32(np.inf), np.float32(-np.inf))
-    return np.where(is_off, np.nextafter(single, toward), single)
 
 
 def _to_power_of_two(single: Any, is_saturating: bool, round_mode: str) -> Any:

@@ -89,6 +89,8 @@ def unpack(op: Any, x: Any) -> Any:
 
 # -- Split -------------------------------------------------------------------------------------------------------------
 def _even_parts(dim: int, count: int, allows_rest: bool) -> list[int]:
+    if count == 0:
+        raise Misfit("a split needs an output")
     if dim == -1:
         return [-1] * count
     if dim % count and not allows_rest:

@@ -21,7 +21,8 @@ from ge.errors import ReportedError
 from ge.graph.node import Node, NodeOut
 from ge.graph.tensor import Tensor
 from ge.graph.tensor_desc import Shape, TensorDesc
-from ge.graph.types import NARROW_FLOATS, DataType, data_type_of, numpy_dtype
+from ge.graph.types import NARROW_FLOATS, DataType, numpy_dtype
+from ge.ops.rounding import round_to_odd
 from ge.ops.signature import Arity, Signature, parse_signature
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -95,14 +96,18 @@ class OpDef:
             return [_to_type(r, t) for r, t in zip(results, output_types, strict=False)]
 
 
+_NARROW_DTYPES = frozenset(numpy_dtype(t) for t in NARROW_FLOATS)
+
+
 def _widen(array: Array | None) -> Array | None:
-    if array is None or (array.dtype.kind in "biufcO" and array.dtype != np.float16):
-        return array
-    return array.astype(np.float32) if data_type_of(array.dtype) in NARROW_FLOATS else array
+    return array if array is None or array.dtype not in _NARROW_DTYPES else array.astype(np.float32)
 
 
 def _to_type(array: Any, dtype: DataType) -> Array:
-    return np.asarray(array).astype(numpy_dtype(dtype), copy=False)
+    found, target = np.asarray(array), numpy_dtype(dtype)
+    if found.dtype == np.float64 and target in _NARROW_DTYPES and target != np.float16:
+        found = round_to_odd(found)
+    return found.astype(target, copy=False)
 
 
 class Attributes:

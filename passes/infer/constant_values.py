@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from ge.graph import Node, NodeOut, Tensor
 from ge.graph.types import byte_size, has_numpy_dtype
 from ge.ops import InferContext, lookup
-from ge.ops.registry import Array
+from ge.ops.registry import Array, Misfit
 
 MAX_TRANSIENT_BYTES = 64 << 20
 """Largest intermediate value that is computed to learn a smaller one."""
@@ -100,7 +100,10 @@ class ConstantValues:
             return
         found = lookup(node.type)
         assert found is not None
-        results = found.evaluate(node.attrs, inputs, [d.data_type for d in node.output_descs])
+        try:
+            results = found.evaluate(node.attrs, inputs, [d.data_type for d in node.output_descs])
+        except Misfit as fault:
+            raise InferContext(node, found, self.of_known).fail(str(fault)) from fault
         for index, result in enumerate(results):
             self._known[NodeOut(node, index)] = result
 

@@ -53,10 +53,10 @@ def compare(graph: Graph, inputs: Sequence[NodeOut]) -> list[NodeOut]:
     return [graph.add_node("Less", f"{graph.name}/less", [inputs[0], limit]).output(0)]
 
 
-def conditional(then: Build, otherwise: Build) -> Node:
+def conditional(then: Build, otherwise: Build, type: str = "If") -> Node:
     root = Graph("root")
     condition, x = data(root, "c", dtype=DataType.DT_BOOL), data(root, "x", 2, 3)
-    node = root.add_node("If", "if", [condition, x])
+    node = root.add_node(type, "if", [condition, x])
     node.subgraphs = [
         ("then_branch", body(root, "then", [1], then)), ("else_branch", body(root, "else", [1], otherwise))
     ]  # fmt: skip
@@ -71,6 +71,30 @@ def test_branches_agree_as_far_as_they_can(then: Build, otherwise: Build, shape:
     node = conditional(then, otherwise)
     infer_node(node)
     assert (node.output_descs[0].shape, node.output_descs[0].data_type) == (shape, DataType.DT_FLOAT)
+
+
+def test_other_names_of_the_same_operators() -> None:
+    node = conditional(relu, concat_with_itself, "StatelessIf")
+    infer_node(node)
+    assert node.output_descs[0].shape == (-1, 3)
+    node = loop(concat_with_itself, 2, 3, type="StatelessWhile")
+    infer_node(node)
+    assert node.output_descs[1].shape == (-1, 3)
+    call = node.graph.add_node("StatefulPartitionedCall", "call", [node.output(1)])
+    call.subgraphs = [("f", body(node.graph, "f", [0], relu))]
+    infer_node(call)
+    assert call.output_descs[0].shape == (-1, 3)
+
+
+@pytest.mark.parametrize(
+    ("type", "attrs"),
+    [("Enter", {"frame_name": "f", "is_constant": False}), ("Exit", {}), ("NextIteration", {}), ("LoopCond", {})],
+)
+def test_operators_of_frames_pass_on(type: str, attrs: dict[str, object]) -> None:
+    root = Graph("root")
+    node = root.add_node(type, "node", [data(root, "x", 2, -1, dtype=DataType.DT_BF16)], attrs)
+    infer_node(node)
+    assert (node.output_descs[0].shape, node.output_descs[0].data_type) == ((2, -1), DataType.DT_BF16)
 
 
 def test_inference_reaches_into_the_bodies() -> None:
@@ -98,7 +122,7 @@ def test_case_merges_all_branches_and_calls_pass_through() -> None:
     assert (call.output_descs[0].shape, call.output_descs[0].data_type) == ((2, 3), DataType.DT_FLOAT16)
 
 
-def loop(step: Build, *dims: int) -> Node:
+def loop(step: Build, *dims: int, type: str = "While") -> Node:
     root = Graph("root")
     count, x = data(root, "n", dtype=DataType.DT_INT64), data(root, "x", *dims)
 
@@ -107,7 +131,7 @@ def loop(step: Build, *dims: int) -> Node:
         more = graph.add_node("Add", f"{graph.name}/more", [inputs[0], one]).output(0)
         return [more, *step(graph, inputs[1:])]
 
-    node = root.add_node("While", "while", [count, x], n_outputs=2)
+    node = root.add_node(type, "while", [count, x], n_outputs=2)
     node.subgraphs = [("cond", body(root, "cond", [0, 1], compare)), ("body", body(root, "body", [0, 1], turn))]
     return node
 

@@ -137,7 +137,8 @@ BROADCASTS = [
 @pytest.mark.parametrize(
     ("type", "onnx_type"),
     [
-        ("Add", "Add"), ("Sub", "Sub"), ("Mul", "Mul"), ("RealDiv", "Div"), ("Div", "Div"), ("Maximum", "Max"),
+        ("Add", "Add"), ("AddV2", "Add"), ("Sub", "Sub"),
+        ("Mul", "Mul"), ("RealDiv", "Div"), ("Div", "Div"), ("Maximum", "Max"),
         ("Minimum", "Min"), ("Equal", "Equal"), ("Greater", "Greater"), ("GreaterEqual", "GreaterOrEqual"),
         ("Less", "Less"), ("LessEqual", "LessOrEqual"), ("Pow", "Pow"),
     ],
