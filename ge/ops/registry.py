@@ -7,7 +7,8 @@
 The decorated function is the operator's meaning in numpy. It gets the attributes (``op.negative_slope``, defaults
 filled in; ``op.get("_x_axis", 0)`` for our extra ones), then one argument per formal input: an array, ``None`` for an
 absent optional, a list for a dynamic one. It returns an array or a tuple of arrays in output order. Narrow floats
-arrive as float32 and results are rounded once to the inferred types, unless ``exact_types`` says otherwise.
+arrive as float32 and results are rounded once to the inferred types, unless ``exact_types`` says otherwise. Handles
+(types that numpy does not have) are Python objects that pass through as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ge.errors import ReportedError
 from ge.graph.node import Node, NodeOut
 from ge.graph.tensor import Tensor
 from ge.graph.tensor_desc import Shape, TensorDesc
-from ge.graph.types import NARROW_FLOATS, DataType, numpy_dtype
+from ge.graph.types import NARROW_FLOATS, DataType, has_numpy_dtype, numpy_dtype
 from ge.ops.rounding import round_to_odd
 from ge.ops.signature import Arity, Signature, parse_signature
 
@@ -103,7 +104,9 @@ def _widen(array: Array | None) -> Array | None:
     return array if array is None or array.dtype not in _NARROW_DTYPES else array.astype(np.float32)
 
 
-def _to_type(array: Any, dtype: DataType) -> Array:
+def _to_type(array: Any, dtype: DataType) -> Any:
+    if not has_numpy_dtype(dtype):
+        return array  # a handle
     found, target = np.asarray(array), numpy_dtype(dtype)
     if found.dtype == np.float64 and target in _NARROW_DTYPES and target != np.float16:
         found = round_to_odd(found)

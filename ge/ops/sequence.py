@@ -1,11 +1,14 @@
 """Sequences of tensors. A handle is a scalar of type RESOURCE; what its tensors are is told by what built it.
 
-Running them is the executor's task, so these operators have no numpy meaning.
+At run time a handle is a tuple of arrays that nobody changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from ge.graph.graph import Graph
 from ge.graph.node import Node, NodeOut
@@ -13,10 +16,11 @@ from ge.graph.tensor_desc import Shape, TensorDesc
 from ge.graph.types import DataType
 from ge.ops.control import Known, agreed
 from ge.ops.inference import axis_in_rank
-from ge.ops.registry import InferContext, InferFunction, Misfit, OpDef, OutputSpec, register
-from ge.ops.signature import parse_signature
+from ge.ops.registry import Array, Attributes, InferContext, Misfit, OutputSpec, operator
 
 UNKNOWN = Shape([-2])
+Tensors = tuple[Array, ...]
+"""A handle at run time."""
 
 
 # -- what a handle holds -----------------------------------------------------------------------------------------------
@@ -142,15 +146,76 @@ def _concatenated(ctx: InferContext) -> Sequence[OutputSpec]:
     return [((*shape[:axis], -1, *shape[axis + 1 :]), dtype)]
 
 
-def _sequence(signature: str, infer: InferFunction) -> None:
-    register(OpDef(parse_signature(signature), infer, None))
+@operator("SequenceConstruct(inputs*) -> handle", infer=_constructed, exact_types=True)
+def sequence_construct(op: Attributes, tensors: list[Array]) -> Any:
+    return [tuple(_own(tensor) for tensor in tensors)]
 
 
-_sequence("SequenceConstruct(inputs*) -> handle", _constructed)
-_sequence("SequenceEmpty() -> handle [dtype:t=FLOAT]", _handle)
-_sequence("SequenceInsert(handle, value, index?) -> handle_y", _inserted)
-_sequence("SequenceErase(handle, index?) -> handle_y", _changed)
-_sequence("SequenceAt(handle, index)", _one)
-_sequence("SequenceLength(handle) -> length", _length)
-_sequence("SplitToSequence(x, split?) -> handle [axis:i=0 keepdims:b=T]", _constructed)
-_sequence("ConcatFromSequence(handle) [axis:i! new_axis:i=0]", _concatenated)
+@operator("SequenceEmpty() -> handle [dtype:t=FLOAT]", infer=_handle, exact_types=True)
+def sequence_empty(op: Attributes) -> Any:
+    return [()]
+
+
+@operator("SequenceInsert(handle, value, index?) -> handle_y", infer=_inserted, exact_types=True)
+def sequence_insert(op: Attributes, handle: Tensors, value: Array, index: Array | None) -> Any:
+    at = len(handle) if index is None else _position(index, len(handle), len(handle))
+    return [(*handle[:at], _own(value), *handle[at:])]
+
+
+@operator("SequenceErase(handle, index?) -> handle_y", infer=_changed, exact_types=True)
+def sequence_erase(op: Attributes, handle: Tensors, index: Array | None) -> Any:
+    at = _position(np.int64(-1) if index is None else index, len(handle), len(handle) - 1)
+    return [handle[:at] + handle[at + 1 :]]
+
+
+@operator("SequenceAt(handle, index)", infer=_one, exact_types=True)
+def sequence_at(op: Attributes, handle: Tensors, index: Array) -> Array:
+    return handle[_position(index, len(handle), len(handle) - 1)]
+
+
+@operator("SequenceLength(handle) -> length", infer=_length, exact_types=True)
+def sequence_length(op: Attributes, handle: Tensors) -> Array:
+    return np.asarray(len(handle), np.int64)
+
+
+@operator("SplitToSequence(x, split?) -> handle [axis:i=0 keepdims:b=T]", infer=_constructed, exact_types=True)
+def split_to_sequence(op: Attributes, x: Array, split: Array | None) -> Any:
+    """Without ``split`` pieces have length 1; one number is the length of all but the last; a list has one for each."""
+    axis = axis_in_rank(op.axis, x.ndim)
+    length = x.shape[axis]
+    if split is None or split.ndim == 0:
+        step = 1 if split is None else int(split)
+        if step < 1:
+            raise Misfit(f"pieces of length {step} cannot be cut")
+        ends = list(range(step, length, step))
+    else:
+        if int(split.sum()) != length or (split < 0).any():
+            raise Misfit(f"pieces of lengths {split.tolist()} do not make up axis {axis} of {list(x.shape)}")
+        ends = np.cumsum(split)[:-1].tolist()
+    pieces = np.split(x, ends, axis) if length or split is not None else []
+    if split is None and not op.keepdims:
+        pieces = [piece.squeeze(axis) for piece in pieces]
+    return [tuple(_own(piece) for piece in pieces)]
+
+
+@operator("ConcatFromSequence(handle) [axis:i! new_axis:i=0]", infer=_concatenated, exact_types=True)
+def concat_from_sequence(op: Attributes, handle: Tensors) -> Array:
+    if not handle:
+        raise Misfit("there is nothing to join: the sequence is empty")
+    join = np.stack if op.new_axis else np.concatenate
+    return join(handle, axis_in_rank(op.axis, handle[0].ndim + bool(op.new_axis)))
+
+
+def _own(tensor: Array) -> Array:
+    """Return a copy: the memory of ``tensor`` may be used again."""
+    copy = np.array(tensor)
+    copy.flags.writeable = False
+    return copy
+
+
+def _position(index: Array | np.int64, length: int, last: int) -> int:
+    """Return an index in 0..last. Raises ``Misfit`` when it is out of range."""
+    at = int(index)
+    if not -length <= at <= last:
+        raise Misfit(f"index {at} is out of range for a sequence of {length} tensors")
+    return at % length if at < 0 else at

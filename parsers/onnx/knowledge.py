@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ge.errors import ReportedError
-from ge.graph import Node, NodeOut, Tensor
+from ge.graph import Node, NodeOut, Tensor, TensorDesc
+from ge.graph.types import has_numpy_dtype
 from ge.ops import InferContext, OpDef, infer_node, lookup
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -53,7 +54,7 @@ class Knowledge:
         return self.value(node.input(slot))
 
     def _evaluate(self, node: Node, definition: OpDef) -> None:
-        if any(desc.origin_shape.elements > MAX_ELEMENTS for desc in node.output_descs):
+        if any(not _can_be_known(desc) for desc in node.output_descs):
             return
         if definition.value_infer is not None:
             found = definition.value_infer(InferContext(node, definition, self._value_of))
@@ -73,3 +74,7 @@ class Knowledge:
             return  # not known then; folding evaluates again and reports
         for out, result in zip(node.outputs(), results, strict=False):
             self.tell(out, result)
+
+
+def _can_be_known(desc: TensorDesc) -> bool:
+    return desc.origin_shape.elements <= MAX_ELEMENTS and has_numpy_dtype(desc.data_type)

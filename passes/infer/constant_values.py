@@ -117,7 +117,9 @@ def _may_be_constant(node: Node) -> bool:
     if node.type == "Const":
         return True
     found = lookup(node.type)
-    return found is not None and found.compute is not None and not found.is_stateful and not node.subgraphs
+    if found is None or found.compute is None or found.is_stateful or node.subgraphs:
+        return False
+    return all(has_numpy_dtype(desc.data_type) for desc in node.output_descs)  # handles come to be in a run
 
 
 def _has_value_from_shape(node: Node) -> bool:
