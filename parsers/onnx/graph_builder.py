@@ -16,6 +16,7 @@ from parsers.onnx.functions import FunctionBody, Functions, schema_body
 from parsers.onnx.knowledge import Array, Knowledge
 from parsers.onnx.mapping import Mapped, find_mapping
 from parsers.onnx.node_builder import NodeBuilder
+from parsers.onnx.old_opsets import renew
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxNode, OnnxValue, execution_order
 from parsers.onnx.opset import schema_of, type_string
 from parsers.onnx.scope import Scope
@@ -131,6 +132,7 @@ class GraphBuilder:
         mapping = find_mapping(node.domain, node.op_type)
         n = NodeBuilder(self, node, name, schema, scope)
         try:
+            renew(n)
             mapped = None if mapping is None else mapping(n)
             if mapped is not None:
                 return _as_list(mapped)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import AttributeProto, NodeProto
 from onnx.defs import OpSchema
+from onnx.helper import make_attribute
 
 from ge.errors import ReportedError
 from ge.graph import DataType, Node, NodeOut, Shape
@@ -105,6 +106,10 @@ class NodeBuilder:
         if attribute is None or attribute.type == AttributeProto.UNDEFINED:
             return default
         return self._plain(name, attribute)
+
+    def set_attr(self, name: str, value: Any) -> None:
+        """Give the node an attribute, in place of its own."""
+        self._attributes[name] = make_attribute(name, value)
 
     def choice(self, name: str, *allowed: str) -> str:
         """Return a string attribute that must be one of ``allowed``."""

@@ -10,7 +10,7 @@ from onnx import OperatorSetIdProto, defs
 from ge.errors import ReportedError
 
 DEFAULT_DOMAIN = ""
-OLDEST_OPSET = 7
+OLDEST_OPSET = 1
 NEWEST_OPSET = defs.onnx_opset_version()
 """Newest version of the default domain that the installed onnx package knows."""
 

@@ -71,7 +71,7 @@ def test_operator_newer_than_the_opset() -> None:
     assert all_of(refused(model([node("Gelu", "x")], opset=13))) == [("E13010", "n", "ai.onnx::13::Gelu")]
 
 
-@pytest.mark.parametrize(("opset", "word"), [(1, "older"), (6, "older"), (99, "newer")])
+@pytest.mark.parametrize(("opset", "word"), [(0, "older"), (99, "newer")])
 def test_opset_out_of_range(opset: int, word: str) -> None:
     fault = refused(model([node("Relu", "x")], opset=opset))
     assert fault.code == "E16002"
