@@ -172,11 +172,13 @@ def build_erf(request: KernelRequest) -> Kernel:
     return elementwise("erf", request, erf, temporaries=3)
 
 
-@kernel("Gelu", "GeluV2", dtypes=_SINGLE)
-def build_gelu(request: KernelRequest) -> Kernel:
+@kernel("Gelu", "GeluV2", dtypes=FLOATS)
+def build_gelu(request: KernelRequest) -> Kernel | None:
     """Bind Gelu, exact or with tanh."""
     if request.type == "GeluV2" and request.op.approximate == "tanh":
         return elementwise("gelu-tanh", request, _gelu_tanh, temporaries=1)
+    if request.dtype() is DataType.DT_DOUBLE:
+        return None
     return elementwise("gelu", request, _gelu, temporaries=5)
 
 

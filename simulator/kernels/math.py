@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ge.graph.types import DataType
-from ge.tensor_memory import VIEW_OPS
 from simulator.kernels.blocks import Formula, elementwise
 from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, kernel
 
@@ -29,7 +28,7 @@ NUMBERS = FLOATS | INTEGERS
 BOOLS = frozenset({DataType.DT_BOOL})
 _BOOL = np.dtype(np.bool_)
 
-_UNARY: dict[str, tuple[np.ufunc, frozenset[DataType]]] = {
+UNARY: dict[str, tuple[np.ufunc, frozenset[DataType]]] = {
     "Abs": (np.abs, NUMBERS),
     "Acos": (np.arccos, FLOATS),
     "Acosh": (np.arccosh, FLOATS),
@@ -55,12 +54,12 @@ _UNARY: dict[str, tuple[np.ufunc, frozenset[DataType]]] = {
     "Tan": (np.tan, FLOATS),
     "Tanh": (np.tanh, FLOATS),
 }
-_TESTS: dict[str, tuple[np.ufunc, frozenset[DataType]]] = {
+TESTS: dict[str, tuple[np.ufunc, frozenset[DataType]]] = {
     "IsFinite": (np.isfinite, FLOATS),
     "IsNan": (np.isnan, FLOATS),
     "LogicalNot": (np.logical_not, BOOLS),
 }
-_BINARY: dict[str, tuple[np.ufunc, frozenset[DataType]]] = {
+BINARY: dict[str, tuple[np.ufunc, frozenset[DataType]]] = {
     "Add": (np.add, NUMBERS),
     "AddV2": (np.add, NUMBERS),
     "Atan2": (np.arctan2, FLOATS),
@@ -76,7 +75,7 @@ _BINARY: dict[str, tuple[np.ufunc, frozenset[DataType]]] = {
     "Sub": (np.subtract, NUMBERS),
     "TruncateMod": (np.fmod, NUMBERS),
 }
-_COMPARISONS: dict[str, tuple[np.ufunc, frozenset[DataType]]] = {
+COMPARISONS: dict[str, tuple[np.ufunc, frozenset[DataType]]] = {
     "Equal": (np.equal, NUMBERS | BOOLS),
     "Greater": (np.greater, NUMBERS | BOOLS),
     "GreaterEqual": (np.greater_equal, NUMBERS | BOOLS),
@@ -102,10 +101,10 @@ def _register(table: dict[str, tuple[np.ufunc, frozenset[DataType]]], slots: tup
         kernel(name, dtypes=dtypes)(builder(ufunc))
 
 
-_register(_UNARY, (0,), makes_bool=False)
-_register(_TESTS, (0,), makes_bool=True)
-_register(_BINARY, (0, 1), makes_bool=False)
-_register(_COMPARISONS, (0, 1), makes_bool=True)
+_register(UNARY, (0,), makes_bool=False)
+_register(TESTS, (0,), makes_bool=True)
+_register(BINARY, (0, 1), makes_bool=False)
+_register(COMPARISONS, (0, 1), makes_bool=True)
 
 
 def formula(*types: str, slots: tuple[int, ...] = (0,), temporaries: int = 0) -> Callable[[Any], Any]:
@@ -202,7 +201,18 @@ def build_is_inf(request: KernelRequest) -> Kernel | None:
     return elementwise("isinf", request, np.isinf, result=_BOOL, is_one_step=True)
 
 
-@kernel(*sorted(VIEW_OPS - {"Bitcast", "ReFormat"}), "TensorMove", "Dropout")
+@kernel(
+    "Dropout",
+    "ExpandDims",
+    "Flatten",
+    "Identity",
+    "Reshape",
+    "Squeeze",
+    "SqueezeV3",
+    "TensorMove",
+    "Unsqueeze",
+    "UnsqueezeV3",
+)
 def build_copy(request: KernelRequest) -> Kernel | None:
     """Bind operators that only pass their elements on (those without a task are views and never come here)."""
 

@@ -28,31 +28,31 @@ def build_mean(request: KernelRequest) -> Kernel | None:
     return _reduction(request, np.add, is_mean=True)
 
 
-@kernel("ReduceMax", "ReduceMaxD", dtypes=NUMBERS)
+@kernel("ReduceMax", dtypes=NUMBERS)
 def build_max(request: KernelRequest) -> Kernel | None:
     """Bind a maximum; NaN wins."""
     return _reduction(request, np.maximum)
 
 
-@kernel("ReduceMin", "ReduceMinD", dtypes=NUMBERS)
+@kernel("ReduceMin", dtypes=NUMBERS)
 def build_min(request: KernelRequest) -> Kernel | None:
     """Bind a minimum; NaN wins."""
     return _reduction(request, np.minimum)
 
 
-@kernel("ReduceProd", "ReduceProdD", dtypes=NUMBERS)
+@kernel("ReduceProd", dtypes=NUMBERS)
 def build_product(request: KernelRequest) -> Kernel | None:
     """Bind a product."""
     return _reduction(request, np.multiply)
 
 
-@kernel("ReduceAny", "ReduceAnyD", dtypes=BOOLS)
+@kernel("ReduceAny", dtypes=BOOLS)
 def build_any(request: KernelRequest) -> Kernel | None:
     """Bind a logical or."""
     return _reduction(request, np.logical_or)
 
 
-@kernel("ReduceAll", "ReduceAllD", dtypes=BOOLS)
+@kernel("ReduceAll", dtypes=BOOLS)
 def build_all(request: KernelRequest) -> Kernel | None:
     """Bind a logical and."""
     return _reduction(request, np.logical_and)

@@ -14,13 +14,11 @@ from simulator.kernels.registry import Kernel, KernelRequest, kernel
     "Expand",
     "ReverseV2",
     "Slice",
-    "SliceD",
     "Split",
     "SplitD",
     "SplitV",
     "SplitVD",
     "StridedSlice",
-    "StridedSliceD",
     "StridedSliceV2",
     "Unpack",
 )
