@@ -84,7 +84,7 @@ def _typed(given: Given) -> CompileOptions:
         framework=framework,
         output=given["output"],
         soc_version=given["soc_version"],
-        input_shape=option_grammar.parse_static_shapes(given["input_shape"]),
+        input_shape=_input_shape(given),
         input_format=FORMAT_BY_TEXT[given["input_format"] or INPUT_FORMATS[framework][0]],
         out_nodes=out_nodes,
         output_type=parse_output_type(given["output_type"], out_nodes),
@@ -96,9 +96,18 @@ def _typed(given: Given) -> CompileOptions:
         om=given["om"],
         om_is_source=bool(given["om"]) and given.framework is not None,
         json=given["json"],
+        host_env_os=given["host_env_os"],
+        host_env_cpu=given["host_env_cpu"],
         recorded=recorded,
         command_line=_command_line(given),
     )
+
+
+def _input_shape(given: Given) -> dict[str, tuple[option_grammar.Dim, ...]]:
+    """Return the shapes of the inputs: ``--input_shape_range`` overrides ``--input_shape``."""
+    if given["input_shape_range"]:
+        return option_grammar.parse_input_shape_range(given["input_shape_range"])
+    return option_grammar.parse_input_shape(given["input_shape"])
 
 
 def _is_recorded(name: str) -> bool:
@@ -289,8 +298,12 @@ _KEEP_ONE_PRECISION = "Keep --precision_mode_v2 alone; origin keeps the precisio
 
 
 def input_shape(given: Given) -> None:
-    """All faults of the grammar of ``--input_shape``; E10055 for dynamic dimensions."""
-    option_grammar.parse_static_shapes(given["input_shape"])
+    """All faults of the grammar of ``--input_shape`` and ``--input_shape_range``."""
+    option_grammar.parse_input_shape(given["input_shape"])
+    if given["input_shape_range"]:
+        ignored = "; --input_shape is ignored" if given["input_shape"] else ""
+        given.warn(f"--input_shape_range is deprecated: --input_shape takes ranges as well{ignored}")
+        option_grammar.parse_input_shape_range(given["input_shape_range"])
     if given["input_hint_shape"]:
         option_grammar.parse_hint_shape(given["input_hint_shape"])
 
@@ -330,6 +343,12 @@ def remaining_values(given: Given) -> None:
         raise OPTIONS["device_id"].refuse(given["device_id"], "it must be a number")
     if given["shape_generalized_build_mode"]:
         given.warn("--shape_generalized_build_mode is deprecated and has no effect")
+
+
+def host_environment(given: Given) -> None:
+    """E10001 for an operating system or processor that ATC does not know."""
+    _check_value(given, "host_env_os")
+    _check_value(given, "host_env_cpu")
 
 
 def outputs(given: Given) -> None:
@@ -391,6 +410,7 @@ _COMPILE_CHECKS: tuple[Check, ...] = (
     compression,
     check_report_path,
     remaining_values,
+    host_environment,
     outputs,
 )
 CHECKS: dict[Mode, tuple[Check, ...]] = {

@@ -10,8 +10,7 @@ import click
 
 from ge.errors import ReportedError
 from ge.graph import Graph
-from ge.option_grammar import parse_static_shapes
-from ge.options import CompileOptions, Environment
+from ge.options import CompileOptions, Environment, parse_input_shape
 from ge.session import CompileSession
 from ge.text import GraphTextError, SideTensors, parse_graph, print_graph
 from ge.verify import verify
@@ -72,7 +71,7 @@ def command(
 
 
 def _session(input_shape: str) -> CompileSession:
-    options = CompileOptions(input_shape=parse_static_shapes(input_shape))
+    options = CompileOptions(input_shape=parse_input_shape(input_shape))
     return CompileSession(options, Environment.read(), emit=lambda line: click.echo(line, err=True))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ PATH_MAX = 4096
 
 _SHAPE_SAMPLE = "data:1,3,224,224;scale:1"
 _RANGE_SAMPLE = "data:1~8,3,-1,224"
+_BRACKETS_SAMPLE = "data:[1~8,3,-1,224]"
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,23 @@ class DimRange:
     low: int
     high: int | None
 
+    def holds(self, dim: int) -> bool:
+        """Tell whether the range has ``dim`` in it."""
+        return self.low <= dim and (self.high is None or dim <= self.high)
+
 
 Dim = int | DimRange
 ANY_DIM = DimRange(0, None)
+
+
+def open_dims(dims: Sequence[Dim]) -> list[int]:
+    """Return ``dims`` as a shape has them: -1 where they are known when the model runs."""
+    return [dim if isinstance(dim, int) else -1 for dim in dims]
+
+
+def dim_bounds(dims: Sequence[Dim]) -> list[tuple[int, int]]:
+    """Return ``(low, high)`` per dimension, as a shape range has them: high is -1 without upper bound."""
+    return [(d, d) if isinstance(d, int) else (d.low, -1 if d.high is None else d.high) for d in dims]
 
 
 def parse_input_shape(text: str) -> dict[str, tuple[Dim, ...]]:
@@ -55,22 +70,46 @@ def parse_input_shape(text: str) -> dict[str, tuple[Dim, ...]]:
         raise
 
 
-def parse_static_shapes(text: str) -> dict[str, tuple[int, ...]]:
-    """Read ``--input_shape`` as :func:`parse_input_shape` does; a dimension that is not fixed is E10055."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name, dims in parse_input_shape(text).items():
-        fixed = tuple(dim for dim in dims if isinstance(dim, int))
-        if len(fixed) != len(dims):
-            reason = f"input '{name}' has a dynamic dimension (-1 or low~high), which is not implemented yet"
-            raise ReportedError("E10055", reason=reason, solution="Give a number for every dimension in --input_shape.")
-        shapes[name] = fixed
+def _parse_shape_range(text: str) -> dict[str, tuple[Dim, ...]]:
+    if ":" not in text:
+        raise _bad_range(text, "no input is named")
+    return _named_items(text, _range_dim, whole=text)
+
+
+def _bad_range(text: str, reason: str, sample: str = _RANGE_SAMPLE) -> ReportedError:
+    return ReportedError("E10048", shape_range=text, reason=reason, sample=sample)
+
+
+def parse_input_shape_range(text: str) -> dict[str, tuple[Dim, ...]]:
+    """Read ``name:[d,d];name2:[]`` of ``--input_shape_range``, where d is n, -1 or low~high; else E10048, E10013."""
+    shapes: dict[str, tuple[Dim, ...]] = {}
+    for item in (part.strip() for part in text.split(";")):
+        match = re.fullmatch(r"(.*):\s*\[([^][]*)\]", item, re.DOTALL)
+        name = match[1].strip() if match else ""
+        if not match or not name:
+            reason = (
+                f"'{item}' is not of the form name:[d0,d1,...]" if item else "there is an empty item between two ';'"
+            )
+            raise _bad_range(text, reason, _BRACKETS_SAMPLE)
+        if name in shapes:
+            raise _bad_range(text, f"'{name}' is given twice", _BRACKETS_SAMPLE)
+        dims = [dim.strip() for dim in match[2].split(",")] if match[2].strip() else []
+        shapes[name] = tuple(_bracketed_dim(dim, item) for dim in dims)
     return shapes
 
 
-def _parse_shape_range(text: str) -> dict[str, tuple[Dim, ...]]:
-    if ":" not in text:
-        raise ReportedError("E10048", shape_range=text, reason="no input is named", sample=_RANGE_SAMPLE)
-    return _named_items(text, _range_dim, whole=text)
+def _bracketed_dim(text: str, item: str) -> Dim:
+    if not re.fullmatch(r"-1|[0-9]+|[0-9]+ *~ *[0-9]+", text):
+        raise _bad_range(item, f"'{text}' is neither a number, -1 nor low~high", _BRACKETS_SAMPLE)
+    if text == "-1":
+        return ANY_DIM
+    low, tilde, high = (part.strip() for part in text.partition("~"))
+    first = _bounded(low, "--input_shape_range")
+    last = _bounded(high, "--input_shape_range") if tilde else first
+    if first > last or last == 0:
+        reason = f"the lower bound of '{text}' is above the upper one" if last else f"'{text}' is always empty"
+        raise _bad_range(item, reason, _BRACKETS_SAMPLE)
+    return DimRange(first, last) if first < last else first
 
 
 def _named_items(text: str, read_dim: Callable[[str, str], Dim], *, whole: str) -> dict[str, tuple[Dim, ...]]:
@@ -114,11 +153,10 @@ def _range_dim(text: str, item: str) -> Dim:
     bounds = re.fullmatch(r"([0-9]+) *~ *([0-9]+)", text)
     if not bounds:
         reason = f"'{text}' is neither a number, -1 nor low~high with both bounds at least 0"
-        raise ReportedError("E10048", shape_range=item, reason=reason, sample=_RANGE_SAMPLE)
+        raise _bad_range(item, reason)
     low, high = (_bounded(bound, "--input_shape") for bound in bounds.groups())
     if low > high:
-        reason = f"the lower bound of '{text}' is above the upper one"
-        raise ReportedError("E10048", shape_range=item, reason=reason, sample=_RANGE_SAMPLE)
+        raise _bad_range(item, f"the lower bound of '{text}' is above the upper one")
     if low < high:
         return DimRange(low, high)
     if low == 0:

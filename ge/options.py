@@ -92,8 +92,8 @@ class CompileOptions:
     output: str = ""
     """Path of the result without its suffix."""
     soc_version: str = ""
-    input_shape: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Static shapes per input name; ``()`` is a scalar."""
+    input_shape: Mapping[str, tuple[Dim, ...]] = field(default_factory=dict)
+    """Shapes per input name, with ranges for what is known at run time only; ``()`` is a scalar."""
     input_format: Format = Format.FORMAT_NCHW
     out_nodes: tuple[OutNode, ...] = ()
     output_type: OutputType = field(default_factory=OutputType)
@@ -106,6 +106,8 @@ class CompileOptions:
     om_is_source: bool = False
     """Whether ``om`` names a model to be parsed (a framework was given) instead of an .om."""
     json: str = ""
+    host_env_os: str = ""
+    host_env_cpu: str = ""
     recorded: Mapping[str, str] = field(default_factory=dict)
     """Options without effect here (hardware, metadata) as they were given, paths without folder; the .om keeps them."""
     command_line: str = "atc"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ge.errors import ReportedError
 from ge.graph import Graph
+from ge.option_grammar import Dim
 from ge.options import Mode
 from ge.session import CompileSession
 from parsers.onnx import (
@@ -23,6 +24,7 @@ from parsers.onnx import (
     math,
     matmul,
     norm,
+    optional,
     pad,
     pool,
     quant,
@@ -62,6 +64,7 @@ FAMILIES = (
     math,
     matmul,
     norm,
+    optional,
     pad,
     pool,
     quant,
@@ -103,7 +106,7 @@ def parse(source: Source, session: CompileSession) -> Graph:
     options = session.options
     _check_input_shape_names(options.input_shape, inputs, model)
     if options.mode is not Mode.TO_JSON:  # a listing may show open dimensions
-        _check_static(inputs, options.input_shape)
+        _check_given(inputs, options.input_shape)
 
     graph = Graph(_graph_name(model.name))
     context = ModelContext(session, TensorReader(opened.loaded.folder), opened.functions)
@@ -139,7 +142,7 @@ def _check_ends(graph: OnnxGraph) -> None:
 
 
 def _check_input_shape_names(
-    shapes: Mapping[str, tuple[int, ...]], inputs: Sequence[OnnxValue], graph: OnnxGraph
+    shapes: Mapping[str, Sequence[Dim]], inputs: Sequence[OnnxValue], graph: OnnxGraph
 ) -> None:
     names = [value.name for value in inputs]
     hint = f"Inputs of the model are {', '.join(f'{v.name} ({v.describe()})' for v in inputs) or 'none'}."
@@ -150,19 +153,21 @@ def _check_input_shape_names(
             raise ReportedError(code, opname=name, parameter="--input_shape", solution=hint)
 
 
-def _check_static(inputs: Sequence[OnnxValue], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """A static build fixes every dim. Raises E10001 that shows a value for all inputs that lack one."""
+def _check_given(inputs: Sequence[OnnxValue], shapes: Mapping[str, Sequence[Dim]]) -> None:
+    """Dims that the model leaves open must be given, if only as open. Raises E10001 that shows how, for all inputs."""
     loose = [v for v in inputs if v.kind == "tensor_type" and v.name not in shapes and (v.dims is None or -1 in v.dims)]
     if not loose:
         return
     found = ", ".join(f"{v.name} {'of unknown rank' if v.dims is None else v.dims}" for v in loose)
-    example = ";".join(f"{v.name}:{','.join(str(max(d, 1)) for d in v.dims or [])}" for v in loose)
+    fixed = ";".join(f"{v.name}:{','.join(str(max(d, 1)) for d in v.dims or [])}" for v in loose)
+    still_open = ";".join(f"{v.name}:{','.join(map(str, v.dims or [-1]))}" for v in loose)
     raise ReportedError(
         "E10001",
         value="NULL",
         parameter="--input_shape",
         reason=f"the model leaves dimensions of its inputs open: {found}",
-        solution=f'Fix them, for example with --input_shape="{example}".',
+        solution=f'Fix them, for example with --input_shape="{fixed}", or leave them to run time with -1 or a range '
+        f'low~high per dimension: --input_shape="{still_open}".',
     )
 
 

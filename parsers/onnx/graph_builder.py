@@ -9,8 +9,9 @@ from typing import Any
 from onnx import SparseTensorProto
 
 from ge.errors import ReportedError
-from ge.graph import Graph, Node, NodeOut, Tensor, TensorDesc
+from ge.graph import DataType, Graph, Node, NodeOut, Tensor, TensorDesc
 from ge.graph.types import Format
+from ge.option_grammar import Dim, DimRange, dim_bounds, open_dims
 from ge.session import CompileSession
 from parsers.onnx.functions import FunctionBody, Functions, schema_body
 from parsers.onnx.knowledge import Array, Knowledge
@@ -44,7 +45,7 @@ class ModelContext:
 class Feed:
     """What a model input gets from the options: its shape, and its format."""
 
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[Dim, ...]] = field(default_factory=dict)
     format: Format = Format.FORMAT_ND
 
 
@@ -73,8 +74,7 @@ class GraphBuilder:
                 reason = f"model input [{value.name}] is a {value.describe()}; only tensors can be fed"
                 raise ReportedError("E13025", reason=reason)
             dtype = data_type(value.elem_type, f"model input [{value.name}]")
-            desc = TensorDesc(_fed_shape(value, feed.shapes), feed.format, dtype)
-            self.add_data(value.name, index, desc)
+            self.add_data(value.name, index, _fed_desc(value, feed, dtype))
 
     def add_data(self, tensor: str, index: int, desc: TensorDesc) -> Node:
         """Add one Data node that stands for ``tensor``."""
@@ -208,11 +208,25 @@ class GraphBuilder:
         return name
 
 
-def _fed_shape(value: OnnxValue, shapes: Mapping[str, tuple[int, ...]]) -> Sequence[int]:
-    asked = shapes.get(value.name)
-    known = value.dims
+def _fed_desc(value: OnnxValue, feed: Feed, dtype: DataType) -> TensorDesc:
+    """Describe a model input: ``--input_shape`` decides, with ranges for what is known at run time only."""
+    asked, known = feed.shapes.get(value.name), value.dims
     if asked is None:
-        return [-2] if known is None else known
+        return TensorDesc([-2] if known is None else known, feed.format, dtype)
+    _check_asked(value, asked)
+    desc = TensorDesc(open_dims(asked), feed.format, dtype)
+    if desc.shape.is_unknown_shape():
+        desc.shape_range = dim_bounds(asked)
+    return desc
+
+
+def _check_asked(value: OnnxValue, asked: Sequence[Dim]) -> None:
+    known = value.dims
+    if known is None:
+        return
+    if len(known) != len(asked) and -1 in open_dims(asked):
+        size = f"{len(known)}: {known}"
+        raise ReportedError("E10049", opname=value.name, shape_range_size=len(asked), cur_dim_size=size)
     if known and len(known) != len(asked):
         raise ReportedError(
             "E10001",
@@ -220,7 +234,10 @@ def _fed_shape(value: OnnxValue, shapes: Mapping[str, tuple[int, ...]]) -> Seque
             parameter="--input_shape",
             reason=f"it has {len(asked)} dimensions, but input [{value.name}] of the model has {len(known)}: {known}",
         )
-    return asked
+    for dim, wanted in zip(known, asked, strict=False):
+        if dim >= 0 and isinstance(wanted, DimRange) and not wanted.holds(dim):
+            low, high = wanted.low, wanted.high
+            raise ReportedError("E10050", opname=value.name, cur_dim=dim, shape_range_left=low, shape_range_right=high)
 
 
 def _as_list(mapped: Mapped) -> list[NodeOut | None]:

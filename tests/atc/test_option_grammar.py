@@ -82,12 +82,55 @@ def test_input_shape_faults(text: str, expected: list[str]) -> None:
     assert codes(error.value) == expected
 
 
-@pytest.mark.parametrize("text", ["x:1~4,3", "x:-1"])
-def test_dynamic_shapes_are_not_built_yet(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x:[1~20,3,3~6,-1]", {"x": (DimRange(1, 20), 3, DimRange(3, 6), ANY_DIM)}),
+        (" x : [ 1 ~ 2 , 3 ] ;y:[]", {"x": (DimRange(1, 2), 3), "y": ()}),
+        ("a:0:[-1]", {"a:0": (ANY_DIM,)}),
+        ("x:[4~4]", {"x": (4,)}),
+    ],
+)
+def test_input_shape_range(text: str, expected: dict) -> None:
+    assert grammar.parse_input_shape_range(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[1~2,3],[4]", "E10048"),
+        (":[1]", "E10048"),
+        ("x:[1", "E10048"),
+        ("x:1,2", "E10048"),
+        ("x:[1][2]", "E10048"),
+        ("x:[[1]]", "E10048"),
+        ("x:[1];", "E10048"),
+        ("x:[1];x:[2]", "E10048"),
+        ("x:[1,]", "E10048"),
+        ("x:[a]", "E10048"),
+        ("x:[-2]", "E10048"),
+        ("x:[1~-1]", "E10048"),
+        ("x:[4~2]", "E10048"),
+        ("x:[0]", "E10048"),
+        ("x:[1~99999999999999999999]", "E10013"),
+    ],
+)
+def test_input_shape_range_faults(text: str, expected: str) -> None:
     with pytest.raises(ReportedError) as error:
-        grammar.parse_static_shapes(text)
-    assert error.value.code == "E10055"
-    assert "'x'" in error.value.message
+        grammar.parse_input_shape_range(text)
+    assert codes(error.value) == [expected]
+
+
+def test_dims_as_shape_and_as_bounds() -> None:
+    dims = (DimRange(1, 8), 3, ANY_DIM)
+    assert grammar.open_dims(dims) == [-1, 3, -1]
+    assert grammar.dim_bounds(dims) == [(1, 8), (3, 3), (0, -1)]
+
+
+@pytest.mark.parametrize(("dim", "holds"), [(0, False), (1, True), (8, True), (9, False)])
+def test_range_holds(dim: int, holds: bool) -> None:
+    assert DimRange(1, 8).holds(dim) is holds
+    assert ANY_DIM.holds(dim)
 
 
 @given(st.text(alphabet="x:;,~-1 09.é", max_size=20))
