@@ -1,9 +1,9 @@
 """Conversion of element types.
 
 Float to integer truncates toward zero; out of range saturates, NaN becomes 0 (ONNX leaves both open). Integer to a
-narrower integer keeps the low bits. Anything to bool asks "is it not 0". Float to float rounds once, to nearest even.
-Numbers become strings as onnxruntime writes them (8 significant digits; NaN, INF, -INF); strings that are no number
-cannot be converted.
+narrower integer keeps the low bits, and so does float to an integer of less than a byte (as in ONNX's own test data).
+Anything to bool asks "is it not 0". Float to float rounds once, to nearest even. Numbers become strings as onnxruntime
+writes them (8 significant digits; NaN, INF, -INF); strings that are no number cannot be converted.
 
 Extra attributes, for meaning that the GE operator lacks:
   Cast, CastLike  ``_x_saturate`` (default 1): float8 results out of range become the largest finite number; with 0
@@ -73,9 +73,8 @@ def _to_integer(array: Any, dtype: DataType) -> Any:
     bits, is_signed = _SMALL_INTEGERS[dtype]
     low = -(1 << bits - 1) if is_signed else 0
     high = low + (1 << bits) - 1
-    if array.dtype.kind == "f":
-        return np.clip(saturate(array, np.int8), low, high).astype(target)
-    kept = (array.astype(np.int64) & ((1 << bits) - 1)).astype(np.int8)
+    whole = saturate(array, np.int64) if array.dtype.kind == "f" else array.astype(np.int64)
+    kept = (whole & ((1 << bits) - 1)).astype(np.int8)
     return np.where(kept > high, kept - np.int8(1 << bits), kept).astype(target)
 
 

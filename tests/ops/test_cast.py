@@ -71,8 +71,9 @@ def test_integers_of_less_than_a_byte(target: DataType, low: int, high: int) -> 
     numbers = np.arange(-20, 21, dtype=np.int32)
     found = cast(numbers, target)
     assert [int(value) for value in found] == [(int(n) - low) % (high - low + 1) + low for n in numbers]
-    x = np.array(SPECIAL, np.float32)
-    assert [int(value) for value in cast(x, target)] == [_clipped(float(value), low, high) for value in x]
+    x = numbers.astype(np.float32) + np.where(numbers < 0, -0.75, 0.75).astype(np.float32)
+    assert [int(value) for value in cast(x, target)] == [int(value) for value in found]
+    assert [int(value) for value in cast(np.array([np.nan, 0.5, -0.5], np.float32), target)] == [0, 0, 0]
     back = cast(found, DataType.DT_FLOAT)
     assert back.tolist() == [float(int(value)) for value in found]
 
