@@ -6,6 +6,8 @@ Modes: ``constant`` (negative widths cut), ``reflect`` (the border element is no
 
 Extra attributes, for meaning that the GE operator lacks:
   PadV3  ``_x_axes``: list of the axes that the widths are for (ONNX's input axes); all by default
+
+``XPad`` is ours: ONNX's Pad with all its inputs, for axes that are computed.
 """
 
 from __future__ import annotations
@@ -130,6 +132,20 @@ _PAD_V3 = "PadV3(x, paddings, constant_values?) [mode:s=constant paddings_contig
 def pad_v3(op: Any, x: Any, paddings: Any, constant_values: Any) -> Any:
     widths = _widths(_numbers(paddings), x.ndim, op.paddings_contiguous, op.get("_x_axes"))
     return _pad(x, widths, _mode(op.mode), constant_values)
+
+
+def _x_pad(ctx: InferContext) -> Sequence[OutputSpec]:
+    x, mode = ctx.shape("x"), _mode(ctx.op.mode)
+    axes = ctx.ints("axes") if ctx.has("axes") else list(range(len(x)))
+    if axes is None or x.is_unknown_rank():
+        return [(x if x.is_unknown_rank() else [-1] * len(x), ctx.dtype("x"))]
+    return _padded(ctx, mode, is_paired=False, axes=axes)
+
+
+@operator("XPad(x, paddings, constant_values?, axes?) [mode:s=constant]", infer=_x_pad, exact_types=True)
+def x_pad(op: Any, x: Any, paddings: Any, constant_values: Any, axes: Any) -> Any:
+    touched = None if axes is None else _numbers(axes)
+    return _pad(x, _widths(_numbers(paddings), x.ndim, False, touched), _mode(op.mode), constant_values)
 
 
 @operator("Pad(x, paddings)", infer=_zero_padded, exact_types=True)

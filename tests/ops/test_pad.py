@@ -45,6 +45,16 @@ def test_pad_of_some_axes(axes: list[int], mode: str) -> None:
     [found] = run_ge("PadV3", [x, pads, None], {"mode": mode, "_x_axes": axes, **ONNX_LAYOUT})
     expected = run_onnx("Pad", [x, pads, None, np.array(axes)], {"mode": mode})[0]
     np.testing.assert_array_equal(found, expected)
+    [found] = run_ge("XPad", [x, pads, None, np.array(axes)], {"mode": mode})
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_pad_by_inputs_alone() -> None:
+    x, pads, value = data(7, 2, 3), widths(1, 0, 0, 2), np.array(5, np.float32)
+    expected = run_onnx("Pad", [x, pads, value])[0]
+    np.testing.assert_array_equal(run_ge("XPad", [x, pads, value])[0], expected)
+    [desc] = inferred("XPad", [x, pads, value, np.array([0, 1])], {}, constant=False)
+    assert desc.shape == (-1, -1)
 
 
 @pytest.mark.parametrize("mode", ["reflect", "symmetric", "edge", "wrap"])
