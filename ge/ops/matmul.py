@@ -1,6 +1,6 @@
 """Matrix products.
 
-int8 and uint8 operands give int32; ``offset_x`` is subtracted from an 8-bit first operand. Other integers wrap.
+int8 and uint8 operands give int32, other integers wrap. ``offset_x`` is subtracted from an integer first operand.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ BYTES = (DataType.DT_INT8, DataType.DT_UINT8)
 
 
 def matrix_product(a: Array, b: Array) -> Any:
-    """Multiply as ``np.matmul``; 8-bit integers exactly, as float64 so that BLAS does it."""
-    if a.dtype.kind in "iu" and a.dtype.itemsize == b.dtype.itemsize == 1:
-        return np.matmul(a.astype(np.float64), b.astype(np.float64))
+    """Multiply as ``np.matmul``. Integers go through float64, which BLAS multiplies, where that is exact."""
+    if a.dtype.kind not in "iu" or b.dtype.kind not in "iu":
+        return np.matmul(a, b)
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    bound = np.abs(wide_a).max(initial=0) * np.abs(wide_b).max(initial=0) * a.shape[-1]
+    if bound < 2**53:
+        return np.matmul(wide_a, wide_b).astype(np.int64)
     return np.matmul(a, b)
 
 
@@ -30,9 +34,9 @@ def _swapped(x: Array, is_swapped: bool) -> Array:
 
 
 def _product(x1: Array, x2: Array, bias: Array | None, offset: int) -> Any:
-    if x1.dtype.kind in "iu" and x1.dtype.itemsize == 1:
-        x1, x2 = x1.astype(np.float64) - offset, x2.astype(np.float64)
-    y = np.matmul(x1, x2)
+    if offset and x1.dtype.kind in "iu":
+        x1 = x1.astype(np.int32) - offset
+    y = matrix_product(x1, x2)
     return y if bias is None else y + bias.astype(y.dtype, copy=False)
 
 

@@ -56,7 +56,8 @@ def _half_pixel(plan: AxisPlan, x: Array) -> Array:
 
 def _half_pixel_symmetric(plan: AxisPlan, x: Array) -> Array:
     adjustment = F32(plan.out) / (F32(plan.scale) * F32(plan.size))
-    return F32(plan.size / 2) * (F32(1) - adjustment) + _half_pixel(plan, x)
+    offset = F32(plan.size / 2) * (F32(1) - adjustment)
+    return offset + (x + F32(0.5)) / F32(plan.scale) - F32(0.5)
 
 
 def _align_corners(plan: AxisPlan, x: Array) -> Array:
@@ -81,9 +82,12 @@ _COORDINATES: dict[str, Callable[[AxisPlan, Array], Array]] = {
 }
 """Where the output positions 0, 1, 2, ... (float32) lie on the input axis."""
 
+_TIE = 1e-6
+"""Coordinates this near to a half count as a half: float32 divisions miss it by less."""
+
 _ROUNDING: dict[str, Callable[[Array], Array]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - F32(0.5)),
-    "round_prefer_ceil": lambda x: np.floor(x + F32(0.5)),
+    "round_prefer_floor": lambda x: np.ceil(x.astype(np.float64) - (0.5 + _TIE)),
+    "round_prefer_ceil": lambda x: np.floor(x.astype(np.float64) + (0.5 + _TIE)),
     "floor": np.floor,
     "ceil": np.ceil,
 }

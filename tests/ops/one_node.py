@@ -90,7 +90,9 @@ def onnx_model(
     domain: str = "",
     output_types: Sequence[int] | None = None,
 ) -> onnx.ModelProto:
-    """Return a model of one ONNX node."""
+    """Return a model of one ONNX node; trailing absent inputs are left out."""
+    while inputs and inputs[-1] is None:
+        inputs = inputs[:-1]
     names = ["" if array is None else f"in{index}" for index, array in enumerate(inputs)]
     outputs = [f"out{index}" for index in range(n_outputs)]
     node = helper.make_node(type, names, outputs, domain=domain, **attrs)
