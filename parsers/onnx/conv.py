@@ -13,7 +13,7 @@ import numpy as np
 
 from ge.graph import NodeOut
 from parsers.onnx.mapping import Mapped, maps
-from parsers.onnx.node_builder import NodeBuilder, Source
+from parsers.onnx.node_builder import NodeBuilder
 
 AUTO_PADS = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 
@@ -65,7 +65,8 @@ def _window(n: NodeBuilder, rank: int) -> dict[str, Any]:
     return attrs if auto_pad == "NOTSET" else {**attrs, "auto_pad": auto_pad}
 
 
-def _check_kernel_shape(n: NodeBuilder, rank: int, weights: int = 1) -> None:
+def check_kernel_shape(n: NodeBuilder, rank: int, weights: int = 1) -> None:
+    """Raise E11010 when the attribute kernel_shape is not the shape of the filter, input ``weights``."""
     given = n.attr("kernel_shape")
     kernel = n.shape(n.need(weights))
     if not given or kernel.is_unknown_rank():
@@ -82,21 +83,15 @@ def with_height(n: NodeBuilder, source: NodeOut, role: str) -> NodeOut:
 @maps("Conv")
 def conv(n: NodeBuilder) -> Mapped:
     """Before: Conv. After: Conv2D, Conv3D; over one axis: Unsqueeze x 2 -> Conv2D -> Squeeze."""
-    return convolve(n, n.need(0), n.need(1), n.input(2))
-
-
-def convolve(
-    n: NodeBuilder, x: NodeOut, weights: NodeOut, bias: Source, weights_input: int = 1, role: str = ""
-) -> NodeOut:
-    """Add the convolution of ``x`` with ``weights``, which is input ``weights_input``, as the node's attributes say."""
-    rank = spatial_rank(n, weights=weights_input)
-    _check_kernel_shape(n, rank, weights_input)
+    rank = spatial_rank(n)
+    check_kernel_shape(n, rank)
     attrs = _window(n, rank)
+    x, weights, bias = n.need(0), n.need(1), n.input(2)
     if rank == 1:
         x, weights = with_height(n, x, "Unsqueeze_X"), with_height(n, weights, "Unsqueeze_W")
         result = n.add("Conv2D", x, weights, bias, role="Conv2D", **attrs)
-        return n.add("Squeeze", result, role=role, axis=[2]).output()
-    return n.add("Conv3D" if rank == 3 else "Conv2D", x, weights, bias, role=role, **attrs).output()
+        return n.add("Squeeze", result, axis=[2])
+    return n.add("Conv3D" if rank == 3 else "Conv2D", x, weights, bias, **attrs)
 
 
 @maps("DeformConv")
@@ -105,7 +100,7 @@ def deform_conv(n: NodeBuilder) -> Mapped:
     rank = spatial_rank(n)
     if rank != 2:
         raise n.fail(f"it has {rank} spatial axes; 2 are supported")
-    _check_kernel_shape(n, rank)
+    check_kernel_shape(n, rank)
     return n.add(
         "XDeformConv",
         n.need(0),
@@ -126,7 +121,7 @@ def deform_conv(n: NodeBuilder) -> Mapped:
 def conv_transpose(n: NodeBuilder) -> Mapped:
     """Before: ConvTranspose. After: Const(input_size 0) -> Conv2DTranspose, Conv3DTranspose; over one axis wrapped."""
     rank = spatial_rank(n)
-    _check_kernel_shape(n, rank)
+    check_kernel_shape(n, rank)
     attrs = _window(n, rank)
     attrs["output_padding"] = [0, 0, *widened(spatial_attr(n, "output_padding", rank, 0), rank, 0)]
     output_shape = n.attr("output_shape")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ge.graph import NodeOut
 from parsers.onnx.mapping import Mapped, maps
-from parsers.onnx.node_builder import NodeBuilder, Source
+from parsers.onnx.node_builder import NodeBuilder
 
 
 @maps("Gemm")
@@ -38,17 +37,14 @@ def gemm(n: NodeBuilder) -> Mapped:
 @maps("MatMul")
 def matmul(n: NodeBuilder) -> Mapped:
     """Before: MatMul with numpy's meaning. After: BatchMatMulV2; vectors get an axis before and lose it behind."""
-    return multiply(n, n.need(0), n.need(1), n.rank(0), n.rank(1))
-
-
-def multiply(n: NodeBuilder, a: Source, b: Source, rank_a: int, rank_b: int, role: str = "") -> NodeOut:
-    """Add the product of two tensors of known rank."""
+    a, b, rank_a, rank_b = n.need(0), n.need(1), n.rank(0), n.rank(1)
     if 0 in (rank_a, rank_b):
         raise n.fail("a scalar is no matrix")
     if rank_a == 1:
-        a = n.add("Unsqueeze", a, role="Unsqueeze_A", axes=[0])
+        a = n.add("Unsqueeze", a, role="Unsqueeze_A", axes=[0]).output()
     if rank_b == 1:
-        b = n.add("Unsqueeze", b, role="Unsqueeze_B", axes=[1])
+        b = n.add("Unsqueeze", b, role="Unsqueeze_B", axes=[1]).output()
     surplus = [-2] * (rank_a == 1) + [-1] * (rank_b == 1)
-    product = n.add("BatchMatMulV2", a, b, role="BatchMatMulV2" if surplus else role, adj_x1=False, adj_x2=False)
-    return (n.add("Squeeze", product, role=role, axis=surplus) if surplus else product).output()
+    role = "BatchMatMulV2" if surplus else ""
+    product = n.add("BatchMatMulV2", a, b, role=role, adj_x1=False, adj_x2=False)
+    return n.add("Squeeze", product, axis=surplus) if surplus else product

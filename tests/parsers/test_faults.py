@@ -146,7 +146,7 @@ def test_graph_without_outputs() -> None:
         (one("Add", (2,), (3,)), "E14001", ["[n]", "[2]", "[3]"]),
         (one("Conv", (1, 3, 8, 8), (4, 2, 3, 3)), "E14001", ["[n]", "channels"]),
         (one("Reshape", (2, 3), np.int64([4, 2])), "E14001", ["[n]"]),
-        (one("Cast", (2,), to=TensorProto.FLOAT8E4M3FNUZ, opset=19), "E19999", ["n", "FLOAT8E4M3FNUZ"]),
+        (one("Cast", (2,), to=99), "E19999", ["node n", "99"]),
     ],
     ids=lambda item: item if isinstance(item, str) else "",
 )

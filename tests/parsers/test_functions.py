@@ -147,7 +147,6 @@ def test_too_many_arguments() -> None:
     [
         (one("HannWindow", np.int64(8), opset=17), []),
         (one("CenterCropPad", (4, 9), np.int64([7, 4]), opset=18), [np.arange(36, dtype=np.float32).reshape(4, 9)]),
-        (one("DynamicQuantizeLinear", (6,), outputs=3), [np.linspace(-3, 4, 6, dtype=np.float32)]),
         (
             one("NegativeLogLikelihoodLoss", (3, 5), np.int64([0, 4, 2]), reduction="mean"),
             [np.linspace(-4, -1, 15, dtype=np.float32).reshape(3, 5)],
