@@ -28,7 +28,7 @@ _BOUNDARY = frozenset({"Data", "Const", "NetOutput", "NoOp"})
 
 
 class RunnableModel(Protocol):
-    """What the simulator needs of an offline model."""
+    """What the simulator needs of an offline model. Its ``io``, if it has one, names the outputs."""
 
     @property
     def graph(self) -> Graph: ...
@@ -71,6 +71,12 @@ class ExecutionPlan:
     """Bytes of load-time constants, which lie outside the arena."""
 
 
+def output_names(model: RunnableModel) -> list[str]:
+    """Return the names of the model's outputs as far as they are known."""
+    io = getattr(model, "io", None)
+    return list(model.graph.output_names) if io is None else [info.name for info in io.outputs]
+
+
 def load(model: RunnableModel) -> ExecutionPlan:
     """Build the execution plan of a static model.
 
@@ -82,7 +88,7 @@ def load(model: RunnableModel) -> ExecutionPlan:
     graph_plan = model.plan.graphs.get(model.graph.name)
     if graph_plan is None:
         raise damaged(model.graph, f"it has no plan for the graph {model.graph.name}")
-    return _Loader(model.graph, graph_plan).load()
+    return _Loader(model.graph, graph_plan, output_names(model)).load()
 
 
 @dataclass
@@ -91,6 +97,7 @@ class _Loader:
 
     graph: Graph
     plan: GraphPlan
+    output_names: list[str]
     values: dict[tuple[str, int], Array] = field(default_factory=dict)
     constants: set[tuple[str, int]] = field(default_factory=set)
     constant_bytes: int = 0
@@ -268,7 +275,7 @@ class _Loader:
     def _bind_outputs(self) -> list[IoBinding]:
         net_output = self.graph.net_output()
         sources = self.graph.outputs if net_output is None else [s for s in net_output.inputs if s is not None]
-        names = self.graph.output_names
+        names = self.output_names
         bindings = []
         for index, source in enumerate(sources):
             name = names[index] if index < len(names) else f"{source.node.name}:{source.index}"

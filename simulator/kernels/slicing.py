@@ -1,4 +1,4 @@
-"""Operators whose meaning is a view of their input (parts, repetitions, reversals): one copy stores it."""
+"""Operators whose meaning is a view of their input (parts, reversals): one copy stores it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from simulator.kernels.registry import Kernel, KernelRequest, kernel
 
 
 @kernel(
-    "BroadcastTo",
-    "Expand",
     "ReverseV2",
     "Slice",
     "Split",

@@ -87,7 +87,7 @@ def test_pools_of_any_geometry(
 def test_windows_as_large_as_the_image_or_one_element(
     kernel_shape: list[int], shape: tuple[int, ...], type: str
 ) -> None:
-    check_kernel(type, [image(shape)], ge_pool({"kernel_shape": taps}), kernel=None)
+    check_kernel(type, [image(shape)], ge_pool({"kernel_shape": kernel_shape}), kernel=None)
 
 
 def test_a_fixed_divisor_makes_a_sum() -> None:
