@@ -8,6 +8,9 @@ from ge.graph.tensor_desc import Shape, TensorDesc
 from ge.graph.types import DataType
 from ge.ops.registry import InferContext, InferFunction, Misfit, OutputSpec
 
+MAX_RANK = 64
+"""As many axes as numpy knows."""
+
 
 def same_as(name: str, dtype: DataType | None = None) -> InferFunction:
     """One output of the shape of input ``name``; of its type too, unless ``dtype`` is given."""
@@ -107,8 +110,13 @@ def dims_agree(first: int, second: int) -> bool:
 
 
 def vector_length(ctx: InferContext, name: str) -> int:
-    """Return the element count of a shape-like input (a vector, or a scalar taken as one); -1 when not known."""
+    """Return the element count of a shape-like input (a vector, or a scalar taken as one); -1 when not known.
+
+    Raises ``Misfit`` for more elements than a tensor has axes: nothing may be made from a length that a file claims.
+    """
     shape = ctx.shape(name)
+    if not shape.is_unknown_rank() and shape.elements > MAX_RANK:
+        raise Misfit(f"input {name} has {shape.elements} elements, one per axis; a tensor has at most {MAX_RANK} axes")
     return -1 if shape.is_unknown_rank() else shape.elements
 
 

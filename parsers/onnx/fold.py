@@ -12,8 +12,8 @@ from parsers.onnx.node_builder import NodeBuilder
 def col2im(n: NodeBuilder) -> Mapped:
     """Before: Col2Im(x, image_shape, block_shape). After: Cast x 2 -> Col2ImV2."""
     rank = n.shape(n.need(1)).elements
-    if rank < 1:
-        raise n.fail("the number of its spatial axes is not known")
+    if not 1 <= rank <= 8:
+        raise n.fail(f"it has {'an unknown number of' if rank < 0 else rank} spatial axes; 1 to 8 are supported")
     sizes = n.cast(n.need(1), DataType.DT_INT32, role="OutputSize")
     kernel = n.cast(n.need(2), DataType.DT_INT32, role="KernelSize")
     return n.add(

@@ -77,4 +77,5 @@ class Knowledge:
 
 
 def _can_be_known(desc: TensorDesc) -> bool:
-    return desc.origin_shape.elements <= MAX_ELEMENTS and has_numpy_dtype(desc.data_type)
+    shape = desc.origin_shape  # an empty tensor may still have a huge dim
+    return max(shape.elements, *shape, 0) <= MAX_ELEMENTS and has_numpy_dtype(desc.data_type)

@@ -17,7 +17,8 @@ MODES = ("constant", "reflect", "edge", "wrap")
 def pad(n: NodeBuilder) -> Mapped:
     """Before: Pad. After: PadV3, with all begins before all ends (``paddings_contiguous`` false) as ONNX has them.
 
-    Before opset 11 the widths are an attribute and become pairs per axis; a reflection is MirrorPad.
+    Before opset 11 the widths are an attribute and become pairs per axis; a reflection is MirrorPad. Since opset 18
+    axes can be an input: constant ones are ``_x_axes``, with computed ones it is XPad.
     """
     if n.since_version >= 11:
         return _by_inputs(n)
@@ -36,6 +37,6 @@ def _by_inputs(n: NodeBuilder) -> Mapped:
     if axes is not None:
         known = n.ints(axes)
         if known is None:
-            raise n.fail("its axes are computed; they must be constant")
+            return n.add("XPad", *n.inputs, mode=mode)
         extra["_x_axes"] = known
     return n.add("PadV3", n.need(0), n.need(1), n.input(2), mode=mode, paddings_contiguous=False, **extra)
