@@ -14,7 +14,7 @@ import numpy as np
 
 
 class DataType(IntEnum):
-    """Element types; the value is the C++ ``ge::DataType``."""
+    """Element types; the value is the C++ ``ge::DataType``, above 1000 it is ours."""
 
     DT_FLOAT = 0
     DT_FLOAT16 = 1
@@ -59,6 +59,10 @@ class DataType(IntEnum):
     DT_FLOAT4_E1M2 = 41
     DT_HIFLOAT4 = 42
     DT_MAX = 43
+    # element types of ONNX for which GE has no number
+    DT_UINT4 = 1001
+    DT_FLOAT8_E4M3FNUZ = 1002
+    DT_FLOAT8_E5M2FNUZ = 1003
 
 
 class Format(IntEnum):
@@ -182,6 +186,9 @@ PROTO_DATA_TYPE: dict[DataType, int] = {
     DataType.DT_FLOAT4_E2M1: 39,
     DataType.DT_FLOAT4_E1M2: 40,
     DataType.DT_HIFLOAT4: 41,
+    DataType.DT_UINT4: 1001,
+    DataType.DT_FLOAT8_E4M3FNUZ: 1002,
+    DataType.DT_FLOAT8_E5M2FNUZ: 1003,
 }
 DATA_TYPE_BY_PROTO: dict[int, DataType] = {number: dtype for dtype, number in PROTO_DATA_TYPE.items()}
 
@@ -204,11 +211,16 @@ _ELEMENT: dict[DataType, tuple[str, Any, int]] = {
     DataType.DT_COMPLEX64: ("c64", np.complex64, 64),
     DataType.DT_COMPLEX128: ("c128", np.complex128, 128),
     DataType.DT_INT4: ("i4", ml_dtypes.int4, 4),
+    DataType.DT_UINT4: ("u4", ml_dtypes.uint4, 4),
     DataType.DT_INT2: ("i2", ml_dtypes.int2, 2),
     DataType.DT_UINT2: ("u2", ml_dtypes.uint2, 2),
     DataType.DT_FLOAT8_E5M2: ("f8e5m2", ml_dtypes.float8_e5m2, 8),
     DataType.DT_FLOAT8_E4M3FN: ("f8e4m3fn", ml_dtypes.float8_e4m3fn, 8),
+    DataType.DT_FLOAT8_E5M2FNUZ: ("f8e5m2fnuz", ml_dtypes.float8_e5m2fnuz, 8),
+    DataType.DT_FLOAT8_E4M3FNUZ: ("f8e4m3fnuz", ml_dtypes.float8_e4m3fnuz, 8),
     DataType.DT_FLOAT8_E8M0: ("f8e8m0", ml_dtypes.float8_e8m0fnu, 8),
+    DataType.DT_FLOAT6_E3M2: ("f6e3m2", ml_dtypes.float6_e3m2fn, 6),
+    DataType.DT_FLOAT6_E2M3: ("f6e2m3", ml_dtypes.float6_e2m3fn, 6),
     DataType.DT_FLOAT4_E2M1: ("f4e2m1", ml_dtypes.float4_e2m1fn, 4),
 }
 _SHORT_NAME = {dtype: row[0] for dtype, row in _ELEMENT.items()}
@@ -224,7 +236,11 @@ FLOATING = frozenset(
         DataType.DT_DOUBLE,
         DataType.DT_FLOAT8_E5M2,
         DataType.DT_FLOAT8_E4M3FN,
+        DataType.DT_FLOAT8_E5M2FNUZ,
+        DataType.DT_FLOAT8_E4M3FNUZ,
         DataType.DT_FLOAT8_E8M0,
+        DataType.DT_FLOAT6_E3M2,
+        DataType.DT_FLOAT6_E2M3,
         DataType.DT_FLOAT4_E2M1,
     }
 )

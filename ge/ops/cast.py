@@ -25,9 +25,22 @@ from ge.ops.rounding import round_to_odd
 
 _NUMPY_FLOATS = (DataType.DT_FLOAT, DataType.DT_FLOAT16, DataType.DT_DOUBLE)
 _COMPLEX = (DataType.DT_COMPLEX64, DataType.DT_COMPLEX128)
-_SMALL_INTEGERS = {DataType.DT_INT4: (4, True), DataType.DT_INT2: (2, True), DataType.DT_UINT2: (2, False)}
+_SMALL_INTEGERS = {
+    DataType.DT_INT4: (4, True),
+    DataType.DT_UINT4: (4, False),
+    DataType.DT_INT2: (2, True),
+    DataType.DT_UINT2: (2, False),
+}
 _SMALL_DTYPES = tuple(numpy_dtype(t) for t in _SMALL_INTEGERS)
-_LARGEST = {DataType.DT_FLOAT8_E5M2: 57344.0, DataType.DT_FLOAT8_E4M3FN: 448.0, DataType.DT_FLOAT4_E2M1: 6.0}
+_LARGEST = {
+    DataType.DT_FLOAT8_E5M2: 57344.0,
+    DataType.DT_FLOAT8_E5M2FNUZ: 57344.0,
+    DataType.DT_FLOAT8_E4M3FN: 448.0,
+    DataType.DT_FLOAT8_E4M3FNUZ: 240.0,
+    DataType.DT_FLOAT6_E3M2: 28.0,
+    DataType.DT_FLOAT6_E2M3: 7.5,
+    DataType.DT_FLOAT4_E2M1: 6.0,
+}
 
 
 def convert(array: Any, dtype: DataType, *, is_saturating: bool = True, round_mode: str = "up") -> Any:

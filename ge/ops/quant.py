@@ -35,12 +35,17 @@ _RANGES: dict[DataType, tuple[int, int]] = {
     DataType.DT_UINT16: (0, 65535),
     DataType.DT_INT32: (-(2**31), 2**31 - 1),
     DataType.DT_INT4: (-8, 7),
+    DataType.DT_UINT4: (0, 15),
     DataType.DT_INT2: (-2, 1),
     DataType.DT_UINT2: (0, 3),
 }
 _NARROW_LIMITS = {
     DataType.DT_FLOAT8_E4M3FN: 448.0,
+    DataType.DT_FLOAT8_E4M3FNUZ: 240.0,
     DataType.DT_FLOAT8_E5M2: 57344.0,
+    DataType.DT_FLOAT8_E5M2FNUZ: 57344.0,
+    DataType.DT_FLOAT6_E3M2: 28.0,
+    DataType.DT_FLOAT6_E2M3: 7.5,
     DataType.DT_FLOAT4_E2M1: 6.0,
 }
 QUANTIZED = frozenset(_RANGES) | frozenset(_NARROW_LIMITS)

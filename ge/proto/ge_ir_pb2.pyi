@@ -51,6 +51,9 @@ class DataType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DT_FLOAT4_E2M1: _ClassVar[DataType]
     DT_FLOAT4_E1M2: _ClassVar[DataType]
     DT_HIFLOAT4: _ClassVar[DataType]
+    DT_UINT4: _ClassVar[DataType]
+    DT_FLOAT8_E4M3FNUZ: _ClassVar[DataType]
+    DT_FLOAT8_E5M2FNUZ: _ClassVar[DataType]
 DT_UNDEFINED: DataType
 DT_FLOAT: DataType
 DT_FLOAT16: DataType
@@ -93,6 +96,9 @@ DT_FLOAT6_E2M3: DataType
 DT_FLOAT4_E2M1: DataType
 DT_FLOAT4_E1M2: DataType
 DT_HIFLOAT4: DataType
+DT_UINT4: DataType
+DT_FLOAT8_E4M3FNUZ: DataType
+DT_FLOAT8_E5M2FNUZ: DataType
 
 class ShapeDef(_message.Message):
     __slots__ = ("dim",)

@@ -64,27 +64,49 @@ def array_of(data: Array, dtype: DataType, dims: Sequence[int]) -> Array:
         raise ValueError(f"{dtype.name} of shape {list(dims)} takes {expected} bytes, {data.size} are given")
     width = bit_width(dtype)
     if width < 8:
-        return _unpack(data, width, elements, dtype in _SIGNED_SUB_BYTE).view(element).reshape(tuple(dims))
+        return unpacked(data, dtype, elements).reshape(tuple(dims))
     if dtype is DataType.DT_BOOL and elements and int(data.max()) > 1:
         raise ValueError("a boolean tensor may hold the bytes 0 and 1 only")
     return data.view(element.newbyteorder("<")).reshape(tuple(dims))
 
 
+def unpacked(data: Array, dtype: DataType, elements: int) -> Array:
+    """Return the first ``elements`` elements of a type below one byte that the uint8 array ``data`` holds packed."""
+    width = bit_width(dtype)
+    if 8 % width:
+        parts = [_codes_across_bytes(piece, width) for piece in _pieces(data, CHUNK_ELEMENTS * width // 8)]
+        codes = np.concatenate([np.zeros(0, np.uint8), *parts])
+    else:
+        shifts = (np.arange(8 // width) * width).astype(np.uint8)
+        codes = ((data[:, None] >> shifts) & ((1 << width) - 1)).astype(np.uint8).reshape(-1)
+    codes = codes[:elements]
+    if dtype in _SIGNED_SUB_BYTE:
+        sign = np.uint8(1 << (width - 1))
+        codes = (codes ^ sign) - sign
+    return codes.view(numpy_dtype(dtype))
+
+
+def _pieces(data: Array, size: int) -> Iterator[Array]:
+    return (data[start : start + size] for start in range(0, data.size, size))
+
+
+def _codes_across_bytes(data: Array, width: int) -> Array:
+    bits = np.unpackbits(data, bitorder="little")
+    whole = bits[: bits.size // width * width].reshape(-1, width)
+    codes: Array = np.packbits(whole, axis=1, bitorder="little")[:, 0]
+    return codes
+
+
 def _pack(codes: Array, width: int) -> Array:
+    if 8 % width:
+        bits = np.unpackbits(codes[:, None], axis=1, bitorder="little")[:, :width]
+        stream: Array = np.packbits(bits, bitorder="little")
+        return stream
     per_byte = 8 // width
     codes = np.concatenate([codes & ((1 << width) - 1), np.zeros(-codes.size % per_byte, np.uint8)])
     shifts = (np.arange(per_byte) * width).astype(np.uint8)
     packed: Array = np.bitwise_or.reduce(codes.reshape(-1, per_byte) << shifts, axis=1)
     return packed
-
-
-def _unpack(data: Array, width: int, elements: int, is_signed: bool) -> Array:
-    shifts = (np.arange(8 // width) * width).astype(np.uint8)
-    codes: Array = ((data[:, None] >> shifts) & ((1 << width) - 1)).astype(np.uint8).reshape(-1)[:elements]
-    if is_signed:
-        sign = np.uint8(1 << (width - 1))
-        codes = (codes ^ sign) - sign
-    return codes
 
 
 def string_bytes(array: Array) -> bytes:

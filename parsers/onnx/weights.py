@@ -14,6 +14,7 @@ from onnx import SparseTensorProto, TensorProto
 
 from ge.errors import ReportedError
 from ge.graph.types import DataType, bit_width, byte_size, numpy_dtype
+from ge.proto.tensor_bytes import unpacked
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -41,13 +42,18 @@ DATA_TYPES: dict[int, DataType] = {
     TensorProto.BFLOAT16: DataType.DT_BF16,
     TensorProto.FLOAT8E4M3FN: DataType.DT_FLOAT8_E4M3FN,
     TensorProto.FLOAT8E5M2: DataType.DT_FLOAT8_E5M2,
+    TensorProto.FLOAT8E4M3FNUZ: DataType.DT_FLOAT8_E4M3FNUZ,
+    TensorProto.FLOAT8E5M2FNUZ: DataType.DT_FLOAT8_E5M2FNUZ,
     TensorProto.FLOAT8E8M0: DataType.DT_FLOAT8_E8M0,
+    TensorProto.FLOAT6E2M3: DataType.DT_FLOAT6_E2M3,
+    TensorProto.FLOAT6E3M2: DataType.DT_FLOAT6_E3M2,
     TensorProto.FLOAT4E2M1: DataType.DT_FLOAT4_E2M1,
     TensorProto.INT4: DataType.DT_INT4,
+    TensorProto.UINT4: DataType.DT_UINT4,
     TensorProto.INT2: DataType.DT_INT2,
     TensorProto.UINT2: DataType.DT_UINT2,
 }
-"""ONNX element types that GE has. UINT4 and the FNUZ variants of float8 have no counterpart."""
+"""ONNX element types and ours; see :class:`DataType` for those that GE lacks."""
 
 _FIELD_OF_TYPE: dict[int, str] = {
     TensorProto.FLOAT: "float_data",
@@ -218,22 +224,11 @@ def _from_bytes(data: bytes | memoryview, dtype: DataType, dims: list[int], owne
     if dtype is DataType.DT_STRING or len(data) != needed:
         raise _fault(f"{owner} of shape {dims} and type {dtype.name} needs {needed} bytes, but {len(data)} are there")
     if bit_width(dtype) < 8:
-        return _unpack(np.frombuffer(data, np.uint8), dtype, elements).reshape(dims)
+        return unpacked(np.frombuffer(data, np.uint8), dtype, elements).reshape(dims)
     target = numpy_dtype(dtype)
     if dtype is DataType.DT_BOOL:
         return (np.frombuffer(data, np.uint8) != 0).reshape(dims)
     return np.frombuffer(data, target.newbyteorder("<")).astype(target, copy=False).reshape(dims)
-
-
-def _unpack(packed: Array, dtype: DataType, elements: int) -> Array:
-    bits = bit_width(dtype)
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    codes = (packed[:, None] >> shifts & ((1 << bits) - 1)).reshape(-1)[:elements]
-    target = numpy_dtype(dtype)
-    if dtype in (DataType.DT_INT4, DataType.DT_INT2):
-        shift = 8 - bits
-        return ((codes << shift).view(np.int8) >> shift).astype(target)
-    return codes.view(target) if dtype is DataType.DT_FLOAT4_E2M1 else codes.astype(target)
 
 
 def _from_field(tensor: TensorProto, values: Any, dtype: DataType, elements: int, owner: str) -> Array:
@@ -261,8 +256,10 @@ def _from_int32(words: Array, dtype: DataType, elements: int) -> Array:
     """Reinterpret int32_data: narrow integers by value, narrow floats by bits, sub-byte types packed in bytes."""
     bits = bit_width(dtype)
     target = numpy_dtype(dtype)
+    if bits == 6:  # one element per word, as the only type below a byte
+        return (words & 0x3F).astype(np.uint8).view(target)
     if bits < 8:
-        return _unpack(words.astype(np.uint8), dtype, min(elements, len(words) * 8 // bits))
+        return unpacked(words.astype(np.uint8), dtype, min(elements, len(words) * 8 // bits))
     if dtype is DataType.DT_BOOL:
         return words != 0
     if target.kind in "iu":

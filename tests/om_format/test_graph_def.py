@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ge.graph import DataType, Format, Graph, Shape, Tensor, TensorDesc
-from ge.graph.types import has_numpy_dtype, numpy_dtype
+from ge.graph.types import bit_width, has_numpy_dtype, numpy_dtype
 from ge.proto import ge_ir_pb2 as pb
 from ge.proto.attr_def import InvalidGraphDef, read_attr, write_attr
 from ge.proto.graph_def import graph_of, model_def
@@ -182,9 +182,9 @@ def tensors(draw):
     else:
         width = np.dtype(numpy_dtype(dtype)).itemsize
         raw = np.frombuffer(draw(st.binary(min_size=count * width, max_size=count * width)), np.uint8)
-        bits = {DataType.DT_INT4: 4, DataType.DT_INT2: 2, DataType.DT_UINT2: 2, DataType.DT_FLOAT4_E2M1: 4}.get(dtype)
-        flat = raw.view(numpy_dtype(dtype)) if bits is None else (raw & (2**bits - 1)).astype(np.uint8)
-        if bits is not None:
+        bits = bit_width(dtype)
+        flat = raw.view(numpy_dtype(dtype)) if bits >= 8 else (raw & (2**bits - 1)).astype(np.uint8)
+        if bits < 8:
             flat = array_of(np.packbits(_bits(flat, bits), bitorder="little"), dtype, [count])
     tensor = Tensor.of(flat.reshape(shape), draw(st.sampled_from(list(Format))))
     tensor.desc.data_type = dtype

@@ -65,7 +65,13 @@ def test_floats_saturate_to_integers(source: Any, target: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "low", "high"), [(DataType.DT_INT4, -8, 7), (DataType.DT_INT2, -2, 1), (DataType.DT_UINT2, 0, 3)]
+    ("target", "low", "high"),
+    [
+        (DataType.DT_INT4, -8, 7),
+        (DataType.DT_UINT4, 0, 15),
+        (DataType.DT_INT2, -2, 1),
+        (DataType.DT_UINT2, 0, 3),
+    ],
 )
 def test_integers_of_less_than_a_byte(target: DataType, low: int, high: int) -> None:
     numbers = np.arange(-20, 21, dtype=np.int32)
@@ -81,7 +87,7 @@ def test_integers_of_less_than_a_byte(target: DataType, low: int, high: int) -> 
 # -- to narrow floats --------------------------------------------------------------------------------------------------
 def nearest(values: np.ndarray, target: Any) -> np.ndarray:
     """Round float64 exactly, ties to the even bit pattern, by looking at every finite number of the type."""
-    bits = 4 if target == ml_dtypes.float4_e2m1fn else np.dtype(target).itemsize * 8
+    bits = ml_dtypes.finfo(target).bits
     patterns = np.arange(1 << (bits - 1), dtype=np.uint32).astype(f"u{max(bits, 8) // 8}")  # non-negative numbers
     with np.errstate(invalid="ignore"):  # some of the patterns are NaN
         table = patterns.view(target).astype(np.float64)
@@ -97,7 +103,8 @@ def nearest(values: np.ndarray, target: Any) -> np.ndarray:
 
 NARROW = [
     (DataType.DT_FLOAT16, 65504.0), (DataType.DT_BF16, 3.38e38), (DataType.DT_FLOAT8_E5M2, 57344.0),
-    (DataType.DT_FLOAT8_E4M3FN, 448.0), (DataType.DT_FLOAT4_E2M1, 6.0),
+    (DataType.DT_FLOAT8_E4M3FN, 448.0), (DataType.DT_FLOAT8_E4M3FNUZ, 240.0), (DataType.DT_FLOAT8_E5M2FNUZ, 57344.0),
+    (DataType.DT_FLOAT6_E3M2, 28.0), (DataType.DT_FLOAT6_E2M3, 7.5), (DataType.DT_FLOAT4_E2M1, 6.0),
 ]  # fmt: skip
 
 
@@ -118,7 +125,12 @@ def test_floats_round_once_to_nearest_even(target: DataType, largest: float, sou
 @pytest.mark.parametrize("saturates", [0, 1])
 @pytest.mark.parametrize(
     ("target", "onnx_type"),
-    [(DataType.DT_FLOAT8_E4M3FN, TensorProto.FLOAT8E4M3FN), (DataType.DT_FLOAT8_E5M2, TensorProto.FLOAT8E5M2)],
+    [
+        (DataType.DT_FLOAT8_E4M3FN, TensorProto.FLOAT8E4M3FN),
+        (DataType.DT_FLOAT8_E4M3FNUZ, TensorProto.FLOAT8E4M3FNUZ),
+        (DataType.DT_FLOAT8_E5M2, TensorProto.FLOAT8E5M2),
+        (DataType.DT_FLOAT8_E5M2FNUZ, TensorProto.FLOAT8E5M2FNUZ),
+    ],
 )
 def test_float8_out_of_range(target: DataType, onnx_type: int, saturates: int) -> None:
     x = np.array([*SPECIAL, 448, 463.9, 464, 465, -500, 57344, 61439, 70000, -1e30], np.float32)

@@ -50,7 +50,12 @@ NUMBERS = {
     T.FLOAT8E4M3FN: [1.5, -2.25, 0.0, 448.0],
     T.FLOAT8E5M2: [1.5, -2.5, 0.0, 57344.0],
     T.FLOAT4E2M1: [1.5, -6.0, 0.0, 0.5],
+    T.FLOAT6E2M3: [1.5, -7.5, 0.0, 0.125],
+    T.FLOAT6E3M2: [1.5, -28.0, 0.0, 0.0625],
+    T.FLOAT8E4M3FNUZ: [1.5, -2.25, 0.0, 240.0],
+    T.FLOAT8E5M2FNUZ: [1.5, -2.5, 0.0, 57344.0],
     T.INT4: [-8, -1, 0, 7],
+    T.UINT4: [0, 1, 8, 15],
 }
 
 
@@ -71,6 +76,12 @@ def test_numbers_of_every_type(elem_type: int, raw: bool) -> None:
 @given(st.lists(st.integers(-8, 7), min_size=1, max_size=9))
 def test_odd_numbers_of_packed_elements(values: list[int]) -> None:
     array = np.array(values).astype(ml_dtypes.int4)
+    np.testing.assert_array_equal(read(numpy_helper.from_array(array, "t")), array)
+
+
+@given(st.lists(st.integers(-28, 28), min_size=1, max_size=9))
+def test_elements_packed_across_bytes(values: list[int]) -> None:
+    array = np.array(values, np.float32).astype(ml_dtypes.float6_e3m2fn)
     np.testing.assert_array_equal(read(numpy_helper.from_array(array, "t")), array)
 
 
@@ -169,8 +180,7 @@ def test_sparse_initializer_of_a_graph() -> None:
 
 
 def test_every_element_type_is_known() -> None:
-    unknown = {number for name, number in T.DataType.items() if name == "UNDEFINED" or name.startswith("FLOAT6")}
-    assert set(T.DataType.values()) - set(DATA_TYPES) == unknown
+    assert set(T.DataType.values()) - set(DATA_TYPES) == {T.UNDEFINED}
 
 
 CONSTANTS: dict[str, tuple[dict[str, Any], np.ndarray[Any, Any]]] = {
