@@ -66,6 +66,16 @@ def _operand(ctx: InferContext, name: str, is_swapped: bool, rank: int | None) -
     return Shape([*shape[:-2], shape[-1], shape[-2]]) if is_swapped else shape
 
 
+def _check_addend(ctx: InferContext, name: str, product: Shape) -> None:
+    """Raise the node's E14001 unless the input can be broadcast to the product."""
+    addend = ctx.shape(name)
+    if addend.is_unknown_rank() or product.is_unknown_rank():
+        return
+    pairs = zip(reversed(addend), reversed(product), strict=False)
+    if len(addend) > len(product) or any(a not in (1, -1, p) and p != -1 for a, p in pairs):
+        raise ctx.fail(f"{name} {addend} cannot be broadcast to the product {product}", value=name)
+
+
 def product_type(ctx: InferContext, a: str, b: str) -> DataType:
     """Return the result type: int32 for bytes, otherwise that of both. Raises the node's E14001 when they differ."""
     left, right = ctx.dtype(a), ctx.dtype(b)
@@ -88,12 +98,8 @@ def _infer_product(
         shape = product_shape(ctx, a, b)
         if "offset_w" in optional and ctx.has("offset_w"):
             raise ctx.fail("input offset_w is reserved and must not be connected", value="offset_w")
-        if (
-            "bias" in optional
-            and ctx.has("bias")
-            and broadcast_shapes(ctx, [Shape(shape), ctx.shape("bias")]) != Shape(shape)
-        ):
-            raise ctx.fail(f"bias {ctx.shape('bias')} cannot be broadcast to the product {Shape(shape)}", value="bias")
+        if "bias" in optional and ctx.has("bias"):
+            _check_addend(ctx, "bias", Shape(shape))
         return [(shape, product_type(ctx, "x1", "x2"))]
 
     return infer
@@ -132,8 +138,7 @@ operator(f"BatchMatMulV3(x1, x2, bias?, offset_w?) [{_BATCH_ATTRS} enable_hf32:b
 def _infer_gemm(ctx: InferContext) -> Sequence[OutputSpec]:
     a, b = (_operand(ctx, name, getattr(ctx.op, f"transpose_{name}"), 2) for name in ("a", "b"))
     shape = Shape(product_shape(ctx, *(Shape([-1, -1]) if s.is_unknown_rank() else s for s in (a, b))))
-    if broadcast_shapes(ctx, [shape, ctx.shape("c")]) != shape and -1 not in shape:
-        raise ctx.fail(f"c {ctx.shape('c')} cannot be broadcast to the product {shape}", value="c")
+    _check_addend(ctx, "c", shape)
     return [(shape, product_type(ctx, "a", "b"))]
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from ge.errors import ReportedError
+from ge.graph import Graph, TensorDesc
+from ge.ops import infer_node
 from tests.ops.one_node import assert_close, data, inferred, run_ge, run_onnx
 
 
@@ -87,12 +89,12 @@ def test_fully_connection(shape: tuple[int, ...], axis: int, transpose: bool) ->
         ("MatMulV2", [(2, 3), (4, 5)], {}, r"operands \[2,3\] and \[4,5\] have inner sizes 3 and 4"),
         ("MatMulV2", [(2, 3), (4, 3)], {"transpose_x1": True, "transpose_x2": True}, "inner sizes 2 and 3"),
         ("MatMulV2", [(1, 2, 3), (3, 5)], {}, r"x1 has shape \[1,2,3\], but a matrix of rank 2 is needed"),
-        ("MatMulV2", [(2, 3), (3, 5), (4,)], {}, r"shapes \[2,5\] and \[4\] cannot be broadcast"),
+        ("MatMulV2", [(2, 3), (3, 5), (4,)], {}, r"bias \[4\] cannot be broadcast to the product \[2,5\]"),
         ("MatMulV2", [(2, 1), (1, 1), (2, 4)], {}, r"bias \[2,4\] cannot be broadcast to the product \[2,1\]"),
         ("BatchMatMulV2", [(2, 4, 3), (3, 3, 5)], {}, r"shapes \[2\] and \[3\] cannot be broadcast"),
         ("BatchMatMulV2", [(), (3, 5)], {}, "a scalar cannot be multiplied as a matrix"),
         ("BatchMatMulV2", [(3,), (3, 5)], {"adj_x1": True}, r"x1 has shape \[3\], which cannot be transposed"),
-        ("GEMM", [(2, 3), (3, 5), (3, 5), (), ()], {}, r"shapes \[2,5\] and \[3,5\] cannot be broadcast"),
+        ("GEMM", [(2, 3), (3, 5), (3, 5), (), ()], {}, r"c \[3,5\] cannot be broadcast to the product \[2,5\]"),
         ("FullyConnection", [(2, 3, 4), (5, 11)], {"num_output": 5}, "num_output 5 .* need 5 times 12 elements"),
         ("FullyConnection", [(2, 3), (5, 3)], {"num_output": 5, "axis": 3}, "axis must be 1 or 2, not 3"),
     ],
@@ -106,3 +108,15 @@ def test_products_refuse(type: str, inputs: list[tuple[int, ...]], attrs: dict[s
 def test_operands_must_have_one_type() -> None:
     with pytest.raises(ReportedError, match="element types differ: x1 DT_FLOAT, x2 DT_DOUBLE"):
         inferred("MatMulV2", [data(1, 2, 3), data(2, 3, 2, dtype=np.float64)], {})
+
+
+@pytest.mark.parametrize("bias", [[5], [1, 5], [-1], [-2], [2, -1]])
+def test_a_bias_may_fit_dims_that_are_not_known_yet(bias: list[int]) -> None:
+    graph = Graph()
+    sources = [
+        graph.add_node("Data", f"in{i}", output_descs=[TensorDesc(dims)]).output(0)
+        for i, dims in enumerate(([-1, 3], [3, -1], bias))
+    ]
+    node = graph.add_node("MatMulV2", "node", sources)
+    infer_node(node)
+    assert list(node.output_descs[0].shape) == [-1, -1]
