@@ -11,6 +11,7 @@ from onnx import SparseTensorProto
 from ge.errors import ReportedError
 from ge.graph import DataType, Graph, Node, NodeOut, Tensor, TensorDesc
 from ge.graph.types import Format
+from ge.ops.control import MAX_NESTING
 from ge.option_grammar import Dim, DimRange, dim_bounds, open_dims
 from ge.session import CompileSession
 from parsers.onnx.functions import FunctionBody, Functions, schema_body
@@ -23,8 +24,6 @@ from parsers.onnx.opset import schema_of, type_string
 from parsers.onnx.scope import Scope
 from parsers.onnx.weights import TensorReader, data_type
 
-MAX_CALL_DEPTH = 32
-"""Nested calls of functions; a function that calls itself never ends."""
 MAX_NODES = 1_000_000
 """GE nodes of one model; a bound for functions that call each other many times."""
 
@@ -149,8 +148,8 @@ class GraphBuilder:
     ) -> list[NodeOut | None]:
         """Inline a function body; its nodes are named ``<call>/<node>``."""
         formals = [value.name for value in body.graph.inputs]
-        if scope.depth >= MAX_CALL_DEPTH or len(inputs) > len(formals):
-            reason = "its function calls nest too deeply" if scope.depth >= MAX_CALL_DEPTH else "it has too many inputs"
+        if scope.depth >= MAX_NESTING or len(inputs) > len(formals):
+            reason = "its function calls nest too deeply" if scope.depth >= MAX_NESTING else "it has too many inputs"
             raise ReportedError("E11010", opname=scope.path + node.name, optype=node.op_type, reason=reason)
         bindings = {**body.defaults, **scope.resolve_attributes(node)}
         inner = Scope(body.opsets, f"{scope.path}{node.name}/", bindings, scope.depth + 1)
@@ -162,9 +161,11 @@ class GraphBuilder:
     def inline(self, n: NodeBuilder, body: OnnxGraph) -> list[NodeOut | None]:
         """Build a nested graph of the node in place; its nodes are named ``<node>/<inner node>``."""
         outer = n.scope
-        inner = Scope(outer.opsets, f"{outer.path}{n.node.name}/", outer.bindings, outer.depth)
+        if outer.depth >= MAX_NESTING:
+            raise n.fail(f"its graph is nested deeper than {MAX_NESTING} levels")
+        inner = Scope(outer.opsets, f"{outer.path}{n.node.name}/", outer.bindings, outer.depth + 1)
         for tensor in body.captures:
-            inner.define(tensor, n.outer(tensor), "the outer graph")
+            inner.define(tensor, outer.find(tensor, n.node), "the outer graph")
         self.add_initializers(body, inner)
         self.add_nodes(body.nodes, inner)
         return [inner.values.get(value.name) for value in body.outputs]

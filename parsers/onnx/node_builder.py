@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -161,13 +162,6 @@ class NodeBuilder:
             raise self.fail(f"the rank of its input {index} ({self.node.inputs[index]}) is not known")
         return len(shape)
 
-    def outer(self, tensor: str) -> NodeOut:
-        """Return the producer of a tensor that a nested graph captures."""
-        source = self.scope.find(tensor, self.node)
-        if source is None:
-            raise self.fail(f"its nested graph reads [{tensor}], an argument that is absent")
-        return source
-
     def element_type(self, elem_type: int, name: str) -> DataType:
         """Return the GE type of an ONNX element type that attribute ``name`` holds."""
         return data_type(elem_type, f"attribute {name} of node {self.name}")
@@ -227,6 +221,13 @@ class NodeBuilder:
     def add_call(self, type: str, /, *inputs: NodeOut, n_outputs: int) -> Node:
         """Add a node that calls graphs; the caller says what its outputs are."""
         return self.builder.add_node(self, type, "", inputs, {}, n_outputs)
+
+    def inside(self, builder: GraphBuilder) -> NodeBuilder:
+        """Return what adds nodes to a body of this node. Inputs and attributes stay those of the node."""
+        inner = copy(self)
+        inner.builder, inner.scope = builder, builder.scope
+        inner.name = f"{builder.prefix}{self.node.name}"
+        return inner
 
     def const(self, role: str, array: Any) -> NodeOut:
         """Add a Const ``<name>_<role>``."""

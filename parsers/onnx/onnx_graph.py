@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
 from ge.errors import ReportedError
+from ge.ops.control import MAX_NESTING
 from parsers.onnx.opset import normal_domain
 from parsers.onnx.weights import type_name
 
@@ -69,11 +70,16 @@ class OnnxGraph:
         return names
 
 
-def read_graph(graph: GraphProto) -> OnnxGraph:
-    """Turn a GraphProto into objects, nested graphs included. Raises E13005 for names that are no text."""
+def read_graph(graph: GraphProto, depth: int = 0) -> OnnxGraph:
+    """Turn a GraphProto into objects, nested graphs included; ``depth`` counts the graphs around it.
+
+    Raises E13005 for names that are no text and for graphs nested too deeply.
+    """
+    if depth > MAX_NESTING:
+        raise ReportedError("E13005", file="model", reason=f"graphs in it are nested deeper than {MAX_NESTING} levels")
     found = OnnxGraph(
         text(graph.name),
-        [read_node(node) for node in graph.node],
+        [read_node(node, depth) for node in graph.node],
         [_read_value(value) for value in graph.input],
         [_read_value(value) for value in graph.output],
         _read_initializers(graph),
@@ -90,10 +96,10 @@ def read_function(function: FunctionProto) -> OnnxGraph:
     return OnnxGraph(text(function.name), [read_node(node) for node in function.node], inputs, outputs)
 
 
-def read_node(node: NodeProto) -> OnnxNode:
+def read_node(node: NodeProto, depth: int = 0) -> OnnxNode:
     """Turn a NodeProto into an object."""
     attributes = {text(attribute.name): attribute for attribute in node.attribute}
-    graphs = {name: read_graph(a.g) for name, a in attributes.items() if a.type == AttributeProto.GRAPH}
+    graphs = {name: read_graph(a.g, depth + 1) for name, a in attributes.items() if a.type == AttributeProto.GRAPH}
     return OnnxNode(
         normal_domain(text(node.domain)),
         text(node.op_type),

@@ -16,7 +16,7 @@ class Scope:
     """Tensor names of one graph, or of one call of a function, and their producers.
 
     ``path`` prefixes the names of nodes, ``bindings`` are the values of a function's attributes, ``depth`` counts
-    nested function calls.
+    the calls and graphs around it.
     """
 
     def __init__(
