@@ -41,6 +41,7 @@ from ge.ops import (
     sequence,
     slicing,
     softmax,
+    spectral,
     suppression,
 )
 from ge.ops.registry import (
@@ -96,6 +97,7 @@ FAMILIES = (
     sequence,
     slicing,
     softmax,
+    spectral,
     suppression,
 )
 

@@ -42,6 +42,7 @@ from parsers.onnx import (
     sequence,
     slicing,
     softmax,
+    spectral,
 )
 from parsers.onnx.functions import Functions
 from parsers.onnx.graph_builder import Feed, GraphBuilder, ModelContext
@@ -84,6 +85,7 @@ FAMILIES = (
     sequence,
     slicing,
     softmax,
+    spectral,
 )
 """The modules whose import fills the table of mappings."""
 
