@@ -21,13 +21,13 @@ from ge.proto import ge_ir_pb2 as pb
 from ge.proto import task_pb2 as tasks
 from ge.proto.attr_def import InvalidGraphDef, read_attrs
 from ge.proto.graph_def import graph_of
+from ge.proto.plan_def import read_plan
 from ge.proto.tensor_bytes import Array
 from ge.verify import verify
 from om_format.header import ModelFileHeader, ModelType, broken_model
 from om_format.model_io import ModelIO
 from om_format.offline_model import OfflineModel
 from om_format.partitions import Block, PartitionType, read_blocks
-from om_format.plan_def import read_plan
 from om_format.writer import WEIGHTS_PADDING
 
 

@@ -10,10 +10,10 @@ from ge.plan import ALIGNMENT, GraphPlan
 from ge.proto import ge_ir_pb2 as pb
 from ge.proto.attr_def import write_attr
 from ge.proto.graph_def import model_def
+from ge.proto.plan_def import write_plan
 from om_format.header import HEADER_BYTES, ModelFileHeader
 from om_format.offline_model import OfflineModel
 from om_format.partitions import PartitionType, pack_table, table_bytes
-from om_format.plan_def import write_plan
 from om_format.weights import WeightsPool
 
 WEIGHTS_PADDING = "_weights_padding"
