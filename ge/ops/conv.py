@@ -1,9 +1,8 @@
-"""Convolution, its transpose, and BiasAdd.
+"""Convolution and BiasAdd; the transpose is in ge/ops/conv_transpose.py.
 
 Attributes of the computation besides the signatures (padding: see ge/ops/window.py):
   ``auto_pad``           as ONNX has it (NOTSET, VALID, SAME_UPPER, SAME_LOWER); ``padding`` as TensorFlow has it
   ``_x_filter_format``   order of the filter's axes; default NCHW, NCDHW for channels-first data, else HWCN, DHWCN
-  ``_x_output_shape``    transposed convolutions: ONNX's output_shape, spatial sizes; the padding follows from it
 
 int8 and uint8 operands give int32; ``offset_x`` is subtracted from them before padding with zeros.
 """
@@ -124,12 +123,14 @@ def filter_format(op: Any, data_format: str) -> str:
 
 
 def conv_windows(op: Any, sizes: Sequence[int], kernel: Sequence[int]) -> list[Window]:
+    """Place the windows of a convolution on spatial ``sizes``. Raises ``Misfit``."""
     form = op.data_format
     strides, dilations = spatial_values(op.strides, form), spatial_values(op.dilations, form)
     return slide_all(sizes, kernel, strides, dilations, op.pads, padding_mode(op, "padding"))
 
 
 def with_bias(y: Array, bias: Array | None) -> Array:
+    """Add one value per channel to ``y`` (N, C, space), in place."""
     if bias is not None:
         y += bias.reshape(-1, *[1] * (y.ndim - 2)).astype(y.dtype, copy=False)
     return y
@@ -153,17 +154,20 @@ def operand_dims(ctx: InferContext, name: str, data_format: str, attribute: str)
 
 
 def formats(ctx: InferContext, rank: int) -> tuple[str, str]:
+    """Return the formats of data and filter. Raises the node's E14001 when they are no order of the axes."""
     letters = channels_first_name(rank)
     data_format = check_format(ctx, ctx.op.data_format, letters)
     return data_format, check_format(ctx, filter_format(ctx.op, data_format), letters)
 
 
 def check_reserved(ctx: InferContext) -> None:
+    """Raise the node's E14001 when offset_w is connected."""
     if ctx.has("offset_w"):
         raise ctx.fail("input offset_w is reserved and must not be connected", value="offset_w")
 
 
 def check_bias(ctx: InferContext, outputs: int) -> None:
+    """Raise the node's E14001 unless the bias, if there is one, has one element per output channel."""
     if ctx.has("bias"):
         size = Shape(ctx.shape("bias")).elements
         if -1 not in (size, outputs) and size != outputs:
@@ -171,6 +175,7 @@ def check_bias(ctx: InferContext, outputs: int) -> None:
 
 
 def result_type(ctx: InferContext, x: str, filter: str) -> DataType:
+    """Return int32 for bytes, otherwise the type of both operands. Raises the node's E14001 when they differ."""
     found, other = ctx.dtype(x), ctx.dtype(filter)
     if found in INTEGERS and other in INTEGERS:
         return DataType.DT_INT32
