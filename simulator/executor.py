@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from ge.errors import ReportedError
-from simulator.kernels.registry import Array
+from simulator.kernels.registry import Array, Kernel
 from simulator.loader import ExecutionPlan, Step
 
 
@@ -21,6 +21,10 @@ def usable_cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return max(os.cpu_count() or 1, 1)
+
+
+MIN_SHARED_PRODUCT = 4_000_000
+"""Multiply-adds from which a matrix product is worth several threads: some 50 microseconds on one."""
 
 
 class RunLoop:
@@ -36,7 +40,8 @@ class RunLoop:
         self.name = name
         self.times: list[float] = []
         self._lock = threading.Lock()
-        self._blas = ThreadpoolController()
+        self._blas = ThreadpoolController().select(user_api="blas")
+        self._threads_in_use = 0
 
     def run(self, feeds: Sequence[Array]) -> list[Array]:
         """Run the model on one array per input and return arrays that are the caller's.
@@ -47,13 +52,26 @@ class RunLoop:
             raise ReportedError("R1060", model=self.name, reason="it is running already, on its only arena")
         try:
             self._take(feeds)
-            with self._blas.limit(limits=self.threads, user_api="blas"), np.errstate(all="ignore"):
+            with self._blas.limit(limits=self.threads), np.errstate(all="ignore"):
+                self._threads_in_use = self.threads
                 start = time.perf_counter()
                 self._compute()
                 self.times.append((time.perf_counter() - start) * 1e3)
             return self._give()
         finally:
             self._lock.release()
+
+    def share(self, kernel: Kernel) -> None:
+        """Let the matrix products of ``kernel`` use several threads if they are large enough.
+
+        Threads that meet for a few microseconds of work wait longer for each other than they gain, above all when
+        other programs keep the cores busy.
+        """
+        count = self.threads if kernel.product_size >= MIN_SHARED_PRODUCT else 1
+        if count != self._threads_in_use:
+            for library in self._blas.lib_controllers:
+                library.set_num_threads(count)
+            self._threads_in_use = count
 
     def _take(self, feeds: Sequence[Array]) -> None:
         raise NotImplementedError
@@ -90,6 +108,7 @@ class Executor(RunLoop):
         step = None
         try:
             for step in self.plan.steps:
+                self.share(step.kernel)
                 step.call()
                 if self.after_step is not None:
                     self.after_step(step)

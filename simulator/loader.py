@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -313,4 +313,4 @@ def _staged(kernel: Kernel, inputs: Sequence[Array | None]) -> Kernel:
             copies.append(copy)
         kernel.run(tuple(copies), outputs, scratch)
 
-    return Kernel(f"{kernel.name}+staging", run, end, kernel.is_reference, is_in_place_safe=True)
+    return replace(kernel, name=f"{kernel.name}+staging", run=run, scratch_bytes=end, is_in_place_safe=True)

@@ -121,7 +121,7 @@ def _pointwise(work: Convolution) -> Kernel:
             if bias is not None:
                 np.add(y[sample], bias, out=y[sample])
 
-    return Kernel("conv-pointwise", run)
+    return Kernel("conv-pointwise", run, product_size=work.outputs // groups * work.depth * positions)
 
 
 # -- padding and widening ----------------------------------------------------------------------------------------------
@@ -313,7 +313,8 @@ def _unfolding(work: Convolution, request: KernelRequest) -> Kernel:
                 if result is not target:
                     np.copyto(target, result, casting="same_kind")
 
-    return Kernel("conv-unfolded-rows" if is_split else "conv-unfolded", run, layout.size)
+    size = work.outputs // work.groups * work.depth * prod(how.taps) * how.block * plane
+    return Kernel("conv-unfolded-rows" if is_split else "conv-unfolded", run, layout.size, product_size=size)
 
 
 def _weights(work: Convolution, request: KernelRequest, is_split: bool) -> Callable[[Array], list[Array]]:

@@ -81,7 +81,8 @@ def _build(request: KernelRequest, x: int, filter: int, bias: int | None) -> Ker
             if is_narrow:
                 np.copyto(target, total, casting="unsafe")
 
-    return Kernel("conv-transposed", run, layout.size)
+    size = inputs * outputs * prod(kernel_shape) * block * inner
+    return Kernel("conv-transposed", run, layout.size, product_size=size)
 
 
 def _gather(parts: Array, taps: Sequence[Tap], rows: slice, total: Array) -> None:

@@ -47,7 +47,8 @@ def _direct(shapes: tuple[tuple[int, ...], ...], swaps: tuple[bool, ...]) -> Ker
         if bias is not None:
             np.add(y, bias, out=y)
 
-    return Kernel("matmul", run)
+    depth = shapes[0][-2 if swaps[0] and len(shapes[0]) > 1 else -1]
+    return Kernel("matmul", run, product_size=prod(shapes[2][-2:]) * depth)
 
 
 def _narrow(request: KernelRequest, swaps: tuple[bool, ...]) -> Kernel:
@@ -92,7 +93,7 @@ def _narrow(request: KernelRequest, swaps: tuple[bool, ...]) -> Kernel:
                         np.add(row, addend, out=row)
                 np.copyto(outputs[0][batch][start:stop], result, casting="unsafe")
 
-    return Kernel("matmul-widened", run, layout.size)
+    return Kernel("matmul-widened", run, layout.size, product_size=block * depth * columns)
 
 
 def _batch_index(shape: tuple[int, ...]) -> Callable[[tuple[int, ...]], tuple[Any, ...]]:

@@ -8,6 +8,9 @@ from ge.errors import ReportedError
 from ge.ops.registry import OpDef
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs
 
+UNKNOWN_PRODUCT = 1 << 62
+"""Reference semantics may multiply matrices of any size."""
+
 
 def reference_kernel(request: KernelRequest, definition: OpDef) -> Kernel:
     """Adapt ``definition.evaluate``. Raises R1051 for operators without a numpy meaning."""
@@ -32,4 +35,4 @@ def reference_kernel(request: KernelRequest, definition: OpDef) -> Kernel:
                 )
             np.copyto(out, results[index])
 
-    return Kernel("reference", run, is_reference=True, is_in_place_safe=len(types) == 1)
+    return Kernel("reference", run, is_reference=True, is_in_place_safe=len(types) == 1, product_size=UNKNOWN_PRODUCT)

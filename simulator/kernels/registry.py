@@ -60,6 +60,7 @@ class Kernel:
 
     ``scratch_bytes`` is what ``run`` needs of scratch. ``is_reference`` marks adapted reference semantics, which may
     allocate. ``is_in_place_safe`` promises right results when an output is exactly the memory of an input.
+    ``product_size`` is the number of multiply-adds in one of its matrix products, which tells whether threads pay.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Kernel:
     scratch_bytes: int = 0
     is_reference: bool = False
     is_in_place_safe: bool = False
+    product_size: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -157,3 +158,21 @@ def test_a_failing_kernel_names_its_node(session: InferSession) -> None:
         session.infer([A, B])
     session.plan.steps[1] = step
     np.testing.assert_array_equal(session.infer([A, B])[0], A - B)
+
+
+def test_only_large_products_use_several_threads() -> None:
+    session = InferSession(model_path=difference(), threads=2)
+    executor = session._live()
+    used: list[int] = []
+
+    def look(step: object) -> None:
+        used.append(executor._blas.lib_controllers[0].num_threads)
+
+    executor.after_step = look
+    before = executor._blas.lib_controllers[0].num_threads
+    session.infer([A, B])
+    large = [replace(step, kernel=replace(step.kernel, product_size=10**9)) for step in session.plan.steps]
+    session.plan.steps[:] = large
+    session.infer([A, B])
+    assert used == [1, 1, 2, 2]
+    assert executor._blas.lib_controllers[0].num_threads == before
