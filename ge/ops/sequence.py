@@ -6,6 +6,7 @@ At run time a handle is a tuple of arrays that nobody changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,50 +27,73 @@ Tensors = tuple[Array, ...]
 # -- what a handle holds -----------------------------------------------------------------------------------------------
 def element_of(handle: NodeOut) -> Known:
     """Return what all tensors behind ``handle`` agree on. Raises ``Misfit`` when it cannot be told, or types differ."""
-    parts, empty_types = _contents(handle)
-    if not parts:
-        if not empty_types:
-            raise Misfit(f"it cannot be told what tensors the sequence {handle} holds")
-        parts = [(UNKNOWN, empty_types[0])]
-    found = parts[0]
-    for part in parts[1:]:
-        found = agreed(found, part)
-    return found
-
-
-def _contents(handle: NodeOut | None) -> tuple[list[Known], list[DataType]]:
-    """Return what was put into a sequence, and the types that SequenceEmpty nodes give it."""
     parts: list[Known] = []
-    types: list[DataType] = []
-    while handle is not None:
-        node = handle.node
-        if node.type == "SequenceConstruct":
-            return parts + [_known(source.desc) for source in node.inputs if source is not None], types
-        if node.type == "SequenceEmpty":
-            return parts, [*types, DataType(node.attrs.get("dtype", DataType.DT_FLOAT))]
-        if node.type == "SplitToSequence":
-            return [*parts, _piece(node)], types
-        if node.type == "SequenceInsert":
-            value = node.input(1)
-            parts += [] if value is None else [_known(value.desc)]
-        elif node.type not in ("SequenceErase", "Identity"):
-            for source in _across_graphs(handle):
-                more_parts, more_types = _contents(source)
-                parts, types = parts + more_parts, types + more_types
-            return parts, types
-        handle = node.input(0)
-    return parts, types
+    empty_types: list[DataType] = []
+    waiting, seen = [handle], {handle}
+    is_complete = True
+    while waiting:
+        out = waiting.pop()
+        found = _origins(out)
+        if found is None:
+            is_complete = False
+            continue
+        parts += found.parts
+        empty_types += found.empty_types
+        waiting += [source for source in found.handles if source not in seen]
+        seen.update(found.handles)
+    if not parts or not is_complete:
+        types = empty_types or [part[1] for part in parts]
+        if not types:
+            raise Misfit(f"it cannot be told what tensors the sequence {handle} holds")
+        parts.append((UNKNOWN, types[0]))
+    found_so_far = parts[0]
+    for part in parts[1:]:
+        found_so_far = agreed(found_so_far, part)
+    return found_so_far
 
 
-def _across_graphs(handle: NodeOut) -> list[NodeOut]:
-    """Return where a handle that enters a body, or leaves one, comes from."""
+@dataclass(frozen=True)
+class _Origins:
+    """Where the tensors of a sequence come from: put in here, or held by other sequences."""
+
+    handles: Sequence[NodeOut] = ()
+    parts: Sequence[Known] = ()
+    empty_types: Sequence[DataType] = ()
+    """Types of empty sequences."""
+
+
+def _origins(handle: NodeOut) -> _Origins | None:
+    """Return where the tensors of a sequence come from; ``None`` while a loop that changes it is under construction."""
     node = handle.node
+    first = [node.inputs[0]] if node.inputs and node.inputs[0] is not None else []
+    if node.type == "SequenceConstruct":
+        return _Origins(parts=[_known(source.desc) for source in node.inputs if source is not None])
+    if node.type == "SequenceEmpty":
+        return _Origins(empty_types=[DataType(node.attrs.get("dtype", DataType.DT_FLOAT))])
+    if node.type == "SplitToSequence":
+        return _Origins(parts=[_piece(node)])
+    if node.type == "SequenceInsert":
+        value = node.input(1)
+        return _Origins(first, [] if value is None else [_known(value.desc)])
+    if node.type in ("SequenceErase", "Identity"):
+        return _Origins(first)
     if node.type != "Data":
         bodies = [node.graph.root.subgraphs[name] for ir_name, name in node.subgraphs if ir_name != "cond"]
-        return [body.outputs[handle.index] for body in bodies if handle.index < len(body.outputs)]
-    caller = _caller(node.graph)
-    source = None if caller is None else caller.input(node.attrs.get("_parent_node_index", -1))
-    return [] if source is None else [source]
+        return _Origins([body.outputs[handle.index] for body in bodies if handle.index < len(body.outputs)])
+    return _outside(node)
+
+
+def _outside(data: Node) -> _Origins | None:
+    """Return what the caller of a body gives it; in a loop, also what the turn before gave."""
+    caller = _caller(data.graph)
+    slot = data.attrs.get("_parent_node_index", -1)
+    source = None if caller is None else caller.input(slot)
+    if caller is None or source is None:
+        return _Origins()
+    loops = [caller.graph.root.subgraphs[name] for ir_name, name in caller.subgraphs if ir_name == "body"]
+    if any(slot >= len(body.outputs) for body in loops):
+        return None
+    return _Origins([source, *(body.outputs[slot] for body in loops)])
 
 
 def _caller(body: Graph) -> Node | None:

@@ -136,9 +136,7 @@ class _LoopMapping:
 
     def _turn(self, turn: Turn) -> list[NodeOut]:
         body, n = turn.body, turn.body.n
-        given = dict(
-            zip([a.name for a in self.captured], turn.fixed[len(turn.fixed) - len(self.captured) :], strict=True)
-        )
+        given = turn.captured(self.captured)
         given.update(zip([value.name for value in self.content.inputs], turn.carried, strict=False))
         outputs = body.add_graph(self.content, given)
         iteration, condition = turn.carried[:2]

@@ -10,7 +10,8 @@ import onnx
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TypeProto
 
 from ge.errors import ReportedError
-from ge.graph import NodeOut
+from ge.graph import DataType, NodeOut, Shape
+from ge.ops.sequence import element_of
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxNode, read_function, text
 from parsers.onnx.opset import DEFAULT_DOMAIN, NEWEST_OPSET, Opsets, normal_domain
 from parsers.onnx.weights import DATA_TYPES
@@ -108,7 +109,12 @@ def _read(schema: Any, content: bytes, version: int) -> FunctionBody:
 def _type_of(source: NodeOut | None) -> TypeProto:
     if source is None:
         return TypeProto()
-    elem_type = _ELEM_TYPES.get(source.desc.data_type, 0)
-    shape = source.desc.origin_shape
+    if source.desc.data_type is DataType.DT_RESOURCE:
+        return onnx.helper.make_sequence_type_proto(_tensor_type(*element_of(source)))
+    return _tensor_type(source.desc.origin_shape, source.desc.data_type)
+
+
+def _tensor_type(shape: Shape, dtype: DataType) -> TypeProto:
+    elem_type = _ELEM_TYPES.get(dtype, 0)
     dims = None if shape.is_unknown_rank() else [None if d < 0 else d for d in shape]
     return onnx.helper.make_tensor_type_proto(elem_type, dims)

@@ -155,6 +155,8 @@ class GraphBuilder:
         inner = Scope(body.opsets, f"{scope.path}{node.name}/", bindings, scope.depth + 1)
         for i, formal in enumerate(formals):
             inner.define(formal, inputs[i] if i < len(inputs) else None, f"an argument of {node.name}")
+        for tensor in sorted({name for graph in node.graphs.values() for name in graph.captures}):
+            inner.define(tensor, scope.find(tensor, node), "the outer graph")  # a graph that the body takes over
         self.add_nodes(body.graph.nodes, inner)
         return [inner.values.get(value.name) for value in body.graph.outputs]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ge.graph import Graph, NodeOut, Tensor
-from ge.graph.types import data_type_of
+from ge.graph import Graph, Node, NodeOut, Tensor
+from ge.graph.types import data_type_of, has_numpy_dtype
 from ge.ops import definition
 from ge.options import CompileOptions, Environment
 from ge.session import CompileSession
@@ -48,9 +48,8 @@ def evaluate(graph: Graph, feeds: Sequence[Array], outer: Mapping[int, Array] | 
             results = [held.array]
         else:
             arguments = [None if source is None else values[source] for source in node.inputs]
-            if node.type == "If":
-                _, branch = node.subgraphs[0 if bool(arguments[0].reshape(-1)[0]) else 1]
-                results = evaluate(graph.root.subgraphs[branch], (), dict(enumerate(arguments)))
+            if node.subgraphs:
+                results = _call(node, arguments)
             else:
                 types = [desc.data_type for desc in node.output_descs]
                 results = definition(node).evaluate(node.attrs, arguments, types)
@@ -60,8 +59,22 @@ def evaluate(graph: Graph, feeds: Sequence[Array], outer: Mapping[int, Array] | 
     return [values[out] for out in graph.outputs]
 
 
+def _call(node: Node, arguments: Sequence[Array]) -> list[Array]:
+    bodies = {formal: node.graph.root.subgraphs[name] for formal, name in node.subgraphs}
+    if node.type == "If":
+        branch = bodies["then_branch" if arguments[0].reshape(-1)[0] else "else_branch"]
+        return evaluate(branch, (), dict(enumerate(arguments)))
+    assert node.type == "While"
+    state = list(arguments)
+    while evaluate(bodies["cond"], (), dict(enumerate(state)))[0].reshape(-1)[0]:
+        state = evaluate(bodies["body"], (), dict(enumerate(state)))
+    return state
+
+
 def check(out: NodeOut, result: Array) -> None:
     """Fail unless ``result`` has the inferred type and a shape that inference allows."""
+    if not has_numpy_dtype(out.desc.data_type):
+        return  # a handle
     shape = out.desc.origin_shape
     assert data_type_of(result.dtype) is out.desc.data_type, f"{out}: {result.dtype}, inferred {out.desc}"
     if not shape.is_unknown_rank():
