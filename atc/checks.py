@@ -99,6 +99,7 @@ def _typed(given: Given) -> CompileOptions:
         host_env_os=given["host_env_os"],
         host_env_cpu=given["host_env_cpu"],
         recorded=recorded,
+        ge_options={option.key: given[name] for name, option in OPTIONS.items() if option.key and given[name]},
         command_line=_command_line(given),
     )
 

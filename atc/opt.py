@@ -44,7 +44,7 @@ def command(
     """Run passes on SOURCE (an .onnx model, or graph text) and print the resulting graph text."""
     if list_passes:
         for step in compile_passes():
-            click.echo(step.name)
+            click.echo(f"# {step}" if isinstance(step, str) else step.name)
         return
     if explain is not None:
         click.echo(_explanation(explain))

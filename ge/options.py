@@ -110,6 +110,8 @@ class CompileOptions:
     host_env_cpu: str = ""
     recorded: Mapping[str, str] = field(default_factory=dict)
     """Options without effect here (hardware, metadata) as they were given, paths without folder; the .om keeps them."""
+    ge_options: Mapping[str, str] = field(default_factory=dict)
+    """What was given, by GE key."""
     command_line: str = "atc"
     """What the .om keeps as its origin: options in table order, no paths, nothing that only concerns the screen."""
 
@@ -132,6 +134,7 @@ class Environment:
     dump_graph_path: str = ""
     dump_graph_format: str = ""
     dump_path: str = ""
+    npu_collect_path: str = ""
     autofuse_flags: str = ""
     log_to_stdout: bool = False
 
@@ -154,6 +157,7 @@ class Environment:
             dump_graph_path=variables.get("DUMP_GRAPH_PATH", ""),
             dump_graph_format=variables.get("DUMP_GRAPH_FORMAT", ""),
             dump_path=variables.get("ASCEND_DUMP_PATH", ""),
+            npu_collect_path=variables.get("NPU_COLLECT_PATH", ""),
             autofuse_flags=variables.get("AUTOFUSE_FLAGS", ""),
             log_to_stdout=variables.get("ASCEND_SLOG_PRINT_TO_STDOUT", "") == "1",
         )

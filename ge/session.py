@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from ge.plan import Plan
 
 if TYPE_CHECKING:
+    from ge.dump.dumper import GraphDumper
+    from ge.graph import Graph
     from ge.options import CompileOptions, Environment
 
 logger = logging.getLogger("atc")
@@ -27,6 +29,7 @@ class CompileSession:
     emit: Callable[[str], None] = lambda line: None
     warnings: list[str] = field(default_factory=list)
     plan: Plan = field(default_factory=Plan)
+    dumper: GraphDumper | None = None
     _counters: dict[str, int] = field(default_factory=dict)
 
     def warn(self, text: str) -> None:
@@ -34,6 +37,14 @@ class CompileSession:
         if text not in self.warnings:
             self.warnings.append(text)
             self.emit(f"WARNING: {text}")
+
+    def dump(self, graph: Graph, stage: str) -> None:
+        """Dump ``graph`` as it is at ``stage``, if the environment asks for it."""
+        if self.dumper is None:
+            return
+        self.dumper.dump(graph, stage, self.plan if self.plan.graphs else None)
+        for text in self.dumper.warnings:
+            self.warn(text)
 
     def info(self, text: str) -> None:
         """Log at info level."""

@@ -24,6 +24,10 @@ class Pass(Protocol):
     def run(self, graph: Graph, session: CompileSession) -> bool: ...
 
 
+Step = Pass | str
+"""A pass, or the name of a stage: a point at which the graph may be dumped."""
+
+
 @dataclass
 class PassRecord:
     """What one run of a pass did."""
@@ -42,9 +46,12 @@ class Driver:
     after_pass: Callable[[str, Graph], None] | None = None
     records: list[PassRecord] = field(default_factory=list)
 
-    def run(self, graph: Graph, passes: Iterable[Pass]) -> None:
+    def run(self, graph: Graph, steps: Iterable[Step]) -> None:
         """Run all passes. A fault inside a pass is reported as E19999 with the pass's name."""
-        for step in passes:
+        for step in steps:
+            if isinstance(step, str):
+                self.session.dump(graph, step)
+                continue
             start = time.perf_counter()
             try:
                 changed = step.run(graph, self.session)

@@ -6,7 +6,7 @@ from passes.build.memory_plan import PlanMemory
 from passes.build.output_copies import CopyIntoOutputs
 from passes.build.task_list import BuildTasks
 from passes.build.topological_order import SortTopologically
-from passes.driver import Pass
+from passes.driver import Step
 from passes.infer.fold_constants import FoldConstants
 from passes.infer.infer_shapes import InferShapes
 from passes.prepare.add_net_output import AddNetOutput
@@ -15,33 +15,43 @@ from passes.prepare.remove_identity import RemoveIdentity
 from passes.prepare.set_output_type import SetOutputType
 
 
-def prepare() -> list[Pass]:
+def prepare() -> list[Step]:
     """A parsed graph becomes a graph with one NetOutput and nothing that no result needs."""
-    return [AddNetOutput(), RemoveDeadNodes()]
+    return ["PreRunBegin", AddNetOutput(), RemoveDeadNodes(), "PreRunAfterNormalizeGraph"]
 
 
-def infer() -> list[Pass]:
+def infer() -> list[Step]:
     """Shapes and types everywhere; constants folded."""
     return [
         InferShapes(),
         # before folding: an Identity between constants must not become a copy of one
         RemoveIdentity(),
         FoldConstants(),
+        "AfterInfershape",
         SetOutputType(),
         RemoveDeadNodes(),
+        "PreRunAfterPrepare",
     ]
 
 
-def build() -> list[Pass]:
+def build() -> list[Step]:
     """Results get memory of their own; execution order, tasks, places in memory."""
-    return [CopyIntoOutputs(), SortTopologically(), BuildTasks(), PlanMemory()]
+    return [
+        CopyIntoOutputs(),
+        SortTopologically(),
+        "PreRunAfterOptimizeGraphBeforeBuild",
+        BuildTasks(),
+        PlanMemory(),
+        "AfterAssignResource",
+        "Build",
+    ]
 
 
-def compile_passes() -> list[Pass]:
-    """Return the whole pipeline."""
+def compile_passes() -> list[Step]:
+    """Return the whole pipeline; a text is the name of a stage, at which the graph may be dumped."""
     return [*prepare(), *infer(), *build()]
 
 
 def named_passes() -> dict[str, type]:
     """Return all passes by name, for the developer tool."""
-    return {type(step).name: type(step) for step in compile_passes()}
+    return {type(step).name: type(step) for step in compile_passes() if not isinstance(step, str)}
