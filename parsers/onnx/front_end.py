@@ -117,7 +117,7 @@ def parse(source: Source, session: CompileSession) -> Graph:
         _check_given(inputs, options.input_shape)
 
     graph = Graph(_graph_name(model.name))
-    context = ModelContext(session, TensorReader(opened.loaded.folder), opened.functions)
+    context = ModelContext(session, TensorReader(opened.loaded.folder, opened.loaded.pieces), opened.functions)
     builder = GraphBuilder(context, graph, Scope(opened.opsets))
     builder.add_inputs(inputs, Feed(options.input_shape, options.input_format))
     builder.add_initializers(model, builder.scope)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from ge.errors import ReportedError
+from parsers.onnx.wire import BYTES, BrokenWireError, Pieces, fields, without_large_data
 
 MAX_MODEL_BYTES = 2**31 - 1
 """Largest protobuf message, hence largest model file."""
@@ -20,11 +22,16 @@ Source = str | os.PathLike[str] | bytes | ModelProto
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A parsed model. ``folder`` is where its external data lies; ``None`` for a model without a file."""
+    """A parsed model.
+
+    ``folder`` is where its external data lies; ``None`` for a model without a file. ``pieces`` hold large tensor data
+    for which ``proto`` has tokens.
+    """
 
     proto: ModelProto
     file: str
     folder: Path | None
+    pieces: Pieces = field(default_factory=Pieces)
 
 
 def load_model(source: Source) -> LoadedModel:
@@ -36,10 +43,10 @@ def load_model(source: Source) -> LoadedModel:
     if isinstance(source, ModelProto):
         loaded = LoadedModel(source, "model in memory", None)
     elif isinstance(source, bytes):
-        loaded = LoadedModel(_parse(source, "model in memory"), "model in memory", None)
+        loaded = _parse(source, "model in memory", None)
     else:
         path = os.fspath(source)
-        loaded = LoadedModel(_parse(_read(path), path), path, Path(os.path.realpath(path)).parent)
+        loaded = _parse(_read(path), path, Path(os.path.realpath(path)).parent)
     if not loaded.proto.HasField("graph"):
         raise ReportedError("E16004")
     return loaded
@@ -69,19 +76,19 @@ def _check_size(size: int, file: str) -> None:
         raise ReportedError("E13015", file=file, size=size, maxsize=MAX_MODEL_BYTES)
 
 
-def _parse(data: bytes, file: str) -> ModelProto:
+def _parse(data: bytes, file: str, folder: Path | None) -> LoadedModel:
     _check_size(len(data), file)
-    model = ModelProto()
     try:
-        model.ParseFromString(data)
-    except DecodeError as fault:
+        slim, pieces = without_large_data(data)
+        model = ModelProto.FromString(slim)
+    except (BrokenWireError, DecodeError) as fault:
         reason = _resemblance(data) or _first_damage(data) or "it is no protobuf"
         raise ReportedError("E13005", file=file, reason=reason) from fault
     if not model.HasField("graph"):
         reason = _resemblance(data)
         if reason:
             raise ReportedError("E13005", file=file, reason=reason)
-    return model
+    return LoadedModel(model, file, folder, pieces)
 
 
 # -- what a wrong file looks like ----------------------------------------------------------------------------------
@@ -123,44 +130,22 @@ def _resemblance(data: bytes) -> str:
 
 
 def _is_tensorflow_graph(data: bytes) -> bool:
-    """True when the first field is a NodeDef: field 1 with a message whose own fields 1 and 2 are name and op."""
-    tag, at = _varint(data, 0)
-    length, start = _varint(data, at)
-    if tag != 0x0A or start == 0 or start + length > len(data):
+    """True when the first field is a NodeDef: a message in field 1 that begins with the strings name (1) and op (2)."""
+    try:
+        first = next(fields(data, 0, len(data)), None)
+        if first is None or (first.number, first.kind) != (1, BYTES):
+            return False
+        inner = list(itertools.islice(fields(data, first.content, first.end), 2))
+    except BrokenWireError:
         return False
-    inner_tag, inner_at = _varint(data, start)
-    size, name_start = _varint(data, inner_at)
-    op_at = name_start + size
-    return inner_tag == 0x0A and name_start > 0 and data[op_at : op_at + 1] == b"\x12"
+    return [(field.number, field.kind) for field in inner] == [(1, BYTES), (2, BYTES)]
 
 
 def _first_damage(data: bytes) -> str:
     """Return what is wrong with the first broken top-level field; empty when the top level is sound."""
-    at = 0
-    while at < len(data):
-        tag, start = _varint(data, at)
-        kind = tag & 7
-        if start == 0 or tag >> 3 == 0 or kind in (3, 4, 6, 7):
-            return f"byte {at} starts no protobuf field"
-        if kind == 0:
-            _, end = _varint(data, start)
-        elif kind == 2:
-            length, body = _varint(data, start)
-            end = body + length if body else 0
-        else:
-            end = start + (8 if kind == 1 else 4)
-        if end == 0 or end > len(data):
-            missing = f"needs {end - len(data)} bytes more" if end else "has no whole length"
-            return f"the file is cut short: field {tag >> 3}, which starts at byte {at}, {missing}"
-        at = end
+    try:
+        for _ in fields(data, 0, len(data)):
+            pass
+    except BrokenWireError as broken:
+        return str(broken)
     return ""
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at ``at`` and the offset behind it; offset 0 when there is none."""
-    value = 0
-    for position in range(at, min(at + 10, len(data))):
-        value |= (data[position] & 0x7F) << 7 * (position - at)
-        if data[position] < 0x80:
-            return value, position + 1
-    return 0, 0

@@ -15,6 +15,7 @@ from onnx import SparseTensorProto, TensorProto
 from ge.errors import ReportedError
 from ge.graph.types import DataType, bit_width, byte_size, numpy_dtype
 from ge.proto.tensor_bytes import unpacked
+from parsers.onnx.wire import Pieces
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -89,11 +90,13 @@ def _fault(reason: str) -> ReportedError:
 class TensorReader:
     """Turns tensors of one model into arrays. Maps each external file once.
 
-    ``folder`` holds the model's file; external data must lie in it or below it.
+    ``folder`` holds the model's file; external data must lie in it or below it. ``pieces`` hold data for which the
+    tensors have tokens.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, pieces: Pieces | None = None) -> None:
         self._folder = folder
+        self._pieces = Pieces() if pieces is None else pieces
         self._maps: dict[str, memoryview] = {}
 
     def read(self, tensor: TensorProto, owner: str) -> Array:
@@ -117,7 +120,7 @@ class TensorReader:
             return _fill(_from_field(tensor, values, dtype, elements, owner), dims, owner)
         if not tensor.HasField("raw_data") or dtype is DataType.DT_STRING:
             raise _fault(f"{owner} of shape {dims} holds no data")
-        return _from_bytes(tensor.raw_data, dtype, dims, owner)
+        return _from_bytes(self._pieces.get(tensor.raw_data), dtype, dims, owner)
 
     def read_sparse(self, sparse: SparseTensorProto, owner: str) -> Array:
         """Return the dense form of a sparse tensor (zero where no value is given)."""
