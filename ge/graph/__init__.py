@@ -3,7 +3,7 @@
 from ge.graph.graph import CycleError, Graph
 from ge.graph.node import Node, NodeIn, NodeOut
 from ge.graph.tensor import Tensor
-from ge.graph.tensor_desc import Shape, TensorDesc
+from ge.graph.tensor_desc import OpenDim, Shape, TensorDesc, same_dim
 from ge.graph.types import DataType, Format, Placement
 
 __all__ = [
@@ -14,8 +14,10 @@ __all__ = [
     "Node",
     "NodeIn",
     "NodeOut",
+    "OpenDim",
     "Placement",
     "Shape",
     "Tensor",
     "TensorDesc",
+    "same_dim",
 ]

@@ -10,13 +10,37 @@ UNKNOWN_DIM = -1
 UNKNOWN_RANK = -2
 
 
+class OpenDim(int):
+    """An unknown dim that has a name: where the same name stands, the same number will be in a run.
+
+    It is -1 to everybody who does not ask. Inference gives the names, files do not keep them.
+    """
+
+    name: str
+
+    def __new__(cls, name: str) -> OpenDim:
+        dim = super().__new__(cls, UNKNOWN_DIM)
+        dim.name = name
+        return dim
+
+
+def same_dim(first: int, second: int) -> bool:
+    """Tell whether two dims are certainly equal: the same number, or unknown under the same name."""
+    if isinstance(first, OpenDim) and isinstance(second, OpenDim):
+        return first.name == second.name
+    return first == second and first >= 0
+
+
+_DIM_TYPES = frozenset({int, OpenDim})
+
+
 class Shape(tuple[int, ...]):
     """Immutable dims. ``-1`` is an unknown dim, ``Shape([-2])`` an unknown rank, ``Shape([])`` a scalar."""
 
     __slots__ = ()
 
     def __new__(cls, dims: Iterable[int] = ()) -> Shape:
-        return super().__new__(cls, map(int, dims))
+        return super().__new__(cls, [dim if type(dim) in _DIM_TYPES else int(dim) for dim in dims])
 
     @property
     def dims(self) -> list[int]:

@@ -15,10 +15,11 @@ from collections.abc import Sequence
 
 from ge.graph.graph import CycleError, Graph
 from ge.graph.node import Node, NodeOut
-from ge.graph.tensor_desc import Shape, TensorDesc
+from ge.graph.tensor_desc import OpenDim, Shape, TensorDesc, same_dim
 from ge.graph.types import DataType
 from ge.ops.inference import common_type, same_as
-from ge.ops.registry import Array, InferContext, InferFunction, Misfit, OpDef, OutputSpec, infer_node, register
+from ge.ops.known_value import KnownValue
+from ge.ops.registry import InferContext, InferFunction, Misfit, OpDef, OutputSpec, infer_node, register
 from ge.ops.signature import parse_signature
 
 Known = tuple[Shape, DataType]
@@ -58,7 +59,7 @@ def _through(
 
     The values of ``changing`` slots are not those that the call node is given.
     """
-    values: dict[NodeOut, Array] = {}
+    values: dict[NodeOut, KnownValue] = {}
     for data in body.data_nodes():
         slot = _slot(data, first_slot)
         known = arguments[slot] if 0 <= slot < len(arguments) else None
@@ -67,7 +68,7 @@ def _through(
         desc = data.output_descs[0]
         desc.shape = desc.origin_shape = known[0]
         desc.data_type = known[1]
-        value = None if slot in changing else ctx.value_at(slot)
+        value = None if slot in changing else ctx.known_at(slot)
         if value is not None:
             values[data.output(0)] = value
     value_of = ctx.new_value_of(values)
@@ -105,7 +106,13 @@ def agreed(first: Known, second: Known) -> Known:
     one, other = first[0], second[0]
     if len(one) != len(other) or one.is_unknown_rank() or other.is_unknown_rank():
         return (one if one == other else Shape([-2])), first[1]
-    return Shape(a if a == b else -1 for a, b in zip(one, other, strict=True)), first[1]
+    return Shape(a if same_dim(a, b) else -1 for a, b in zip(one, other, strict=True)), first[1]
+
+
+def _is_same(first: Known, second: Known) -> bool:
+    """Tell whether as much is known of both: ``agreed`` has forgotten nothing."""
+    pairs = zip(first[0], second[0], strict=False)
+    return first == second and all(same_dim(a, b) or not isinstance(b, OpenDim) for a, b in pairs)
 
 
 def _one_of(ctx: InferContext, bodies: Sequence[Graph]) -> Sequence[OutputSpec]:
@@ -141,7 +148,7 @@ def _while(ctx: InferContext) -> Sequence[OutputSpec]:
     while True:
         after = _results(ctx, body, state, 0, changing)
         merged = [agreed(a, b) for a, b in zip(state, after, strict=True)]
-        if merged == state:
+        if all(map(_is_same, merged, state)):
             break
         state = merged
     decision = _through(ctx, condition, state, 0, changing)

@@ -8,20 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from ge.graph.tensor_desc import OpenDim
 from ge.graph.types import DataType, numpy_dtype
-from ge.ops.inference import common_type, vector_length
+from ge.ops.inference import common_type, dims_of, vector_parts
 from ge.ops.registry import InferContext, Misfit, OutputSpec, operator
 
 
 def wanted_shape(ctx: InferContext, name: str) -> list[int]:
     """Return the shape that an input holds; -1 per dim, or ``[-2]``, when it is not known."""
-    dims = ctx.ints(name)
-    if dims is None:
-        count = vector_length(ctx, name)
-        return [-2] if count == -1 else [-1] * count
-    if any(dim < 0 for dim in dims):
-        raise ctx.fail(f"input {name} holds {dims}, which is no shape")
-    return dims
+    parts = vector_parts(ctx, name)
+    return [-2] if parts is None else list(dims_of(ctx, name, parts))
 
 
 def _fill(ctx: InferContext) -> Sequence[OutputSpec]:
@@ -62,7 +58,10 @@ def _range(ctx: InferContext) -> Sequence[OutputSpec]:
     values = [ctx.value(name) for name in names]
     start, limit, delta = values
     if start is None or limit is None or delta is None:
-        return [([-1], dtype)]
+        counts_up = start is not None and delta is not None and (start.item(), delta.item()) == (0, 1)
+        last = (vector_parts(ctx, "limit") or [None])[0]
+        is_length = counts_up and not ctx.op.is_closed and isinstance(last, OpenDim)
+        return [([last if is_length and last is not None else -1], dtype)]
     return [([range_length(start, limit, delta, ctx.op.is_closed)], dtype)]
 
 

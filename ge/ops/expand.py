@@ -7,32 +7,48 @@ from typing import Any
 
 import numpy as np
 
-from ge.graph.tensor_desc import Shape
-from ge.ops.inference import broadcast_shapes, vector_length
+from ge.ops.inference import broadcast_shapes, dims_of, plain_number, vector_length, vector_parts
 from ge.ops.registry import Array, InferContext, Misfit, OutputSpec, operator
 
 
 def _tiled(x: Sequence[int], multiples: Sequence[int]) -> list[int]:
-    if len(x) != len(multiples) or any(count < 0 for count in multiples):
+    """Return the shape of ``x`` repeated; both may hold unknown dims."""
+    if len(x) != len(multiples):
         raise Misfit(f"multiples {list(multiples)} do not fit shape {list(x)}")
-    return [0 if count == 0 else -1 if dim == -1 else dim * count for dim, count in zip(x, multiples, strict=True)]
+    return [_product(dim, count) for dim, count in zip(x, multiples, strict=True)]
+
+
+def _product(dim: int, count: int) -> int:
+    if 1 in (dim, count):
+        return count if dim == 1 else dim
+    return 0 if 0 in (dim, count) else -1 if -1 in (dim, count) else dim * count
+
+
+def _counts(multiples: Sequence[int]) -> Sequence[int]:
+    if any(count < 0 for count in multiples):
+        raise Misfit(f"multiples {list(multiples)} do not fit: one is negative")
+    return multiples
 
 
 def _tile(ctx: InferContext) -> Sequence[OutputSpec]:
-    x, multiples, dtype = ctx.shape("x"), ctx.ints("multiples"), ctx.dtype("x")
+    x, multiples, dtype = ctx.shape("x"), vector_parts(ctx, "multiples"), ctx.dtype("x")
     if x.is_unknown_rank():
-        count = vector_length(ctx, "multiples")
-        return [(x if count == -1 else [-1] * count, dtype)]
-    return [([-1] * len(x) if multiples is None else _tiled(x, multiples), dtype)]
+        return [(x if multiples is None else [-1] * len(multiples), dtype)]
+    if multiples is None:
+        return [([-1] * len(x), dtype)]
+    _counts([number for number in map(plain_number, multiples) if number is not None])
+    return [(_tiled(x, dims_of(ctx, "multiples", multiples)), dtype)]
 
 
 def _tile_d(ctx: InferContext) -> Sequence[OutputSpec]:
     x = ctx.shape("x")
-    return [([-1] * len(ctx.op.multiples) if x.is_unknown_rank() else _tiled(x, ctx.op.multiples), ctx.dtype("x"))]
+    return [
+        ([-1] * len(ctx.op.multiples) if x.is_unknown_rank() else _tiled(x, _counts(ctx.op.multiples)), ctx.dtype("x"))
+    ]
 
 
 def _repeat(x: Array, multiples: Sequence[int]) -> Array:
-    _tiled(x.shape, multiples)
+    _tiled(x.shape, _counts(multiples))
     return np.tile(x, multiples)
 
 
@@ -47,18 +63,10 @@ def tile_d(op: Any, x: Any) -> Any:
 
 
 def _expanded(ctx: InferContext) -> Sequence[OutputSpec]:
-    x, wanted = ctx.shape("x"), ctx.ints("shape")
-    if wanted is not None:
-        if any(dim < 0 for dim in wanted):
-            raise ctx.fail(f"input shape holds {wanted}, which is no shape")
-        return [(broadcast_shapes(ctx, [x, Shape(wanted)]), ctx.dtype("x"))]
-    count = vector_length(ctx, "shape")
-    if count == -1 or x.is_unknown_rank():
+    x, wanted = ctx.shape("x"), vector_parts(ctx, "shape")
+    if wanted is None:
         return [([-2], ctx.dtype("x"))]
-    # A dim above 1 stays what it is, whatever the shape says; a dim of 1 may become anything.
-    kept = len(x) - min(count, len(x))
-    dims = [-1 if dim == 1 and axis >= kept else dim for axis, dim in enumerate(x)]
-    return [([-1] * (count - len(x)) + dims, ctx.dtype("x"))]
+    return [(broadcast_shapes(ctx, [x, dims_of(ctx, "shape", wanted)]), ctx.dtype("x"))]
 
 
 def _expand(x: Any, shape: Any) -> Any:

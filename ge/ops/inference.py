@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ge.graph.tensor_desc import Shape, TensorDesc
+from ge.graph.tensor_desc import OpenDim, Shape, TensorDesc, same_dim
 from ge.graph.types import DataType
 from ge.ops.registry import InferContext, InferFunction, Misfit, OutputSpec
 
@@ -34,12 +34,12 @@ def broadcast_shapes(ctx: InferContext, shapes: Sequence[Shape]) -> Shape:
     for shape in shapes:
         for axis, dim in enumerate(shape, start=rank - len(shape)):
             have = result[axis]
-            if dim == have or dim == 1:
-                continue
-            if have in (1, -1):
-                result[axis] = dim
-            elif dim != -1:
-                raise ctx.fail(f"shapes {' and '.join(map(str, shapes))} cannot be broadcast")
+            if dim == -1 == have:
+                result[axis] = dim if same_dim(dim, have) else -1  # either may be 1
+            elif dim not in (have, 1):
+                if have not in (1, -1) and dim != -1:
+                    raise ctx.fail(f"shapes {' and '.join(map(str, shapes))} cannot be broadcast")
+                result[axis] = dim if have in (1, -1) else have
     return Shape(result)
 
 
@@ -118,6 +118,29 @@ def vector_length(ctx: InferContext, name: str) -> int:
     if not shape.is_unknown_rank() and shape.elements > MAX_RANK:
         raise Misfit(f"input {name} has {shape.elements} elements, one per axis; a tensor has at most {MAX_RANK} axes")
     return -1 if shape.is_unknown_rank() else shape.elements
+
+
+def vector_parts(ctx: InferContext, name: str) -> list[int | None] | None:
+    """Return the elements of a shape-like input: a number, an ``OpenDim``, or ``None`` where nothing is known.
+
+    ``None`` when not even their count is known. Raises as ``vector_length`` does.
+    """
+    length, known = vector_length(ctx, name), ctx.known(name)
+    if known is not None:
+        return known.elements()
+    return None if length < 0 else [None] * length
+
+
+def plain_number(part: int | None) -> int | None:
+    """Return an element of ``vector_parts`` if it is a number."""
+    return None if isinstance(part, OpenDim) else part
+
+
+def dims_of(ctx: InferContext, name: str, parts: Sequence[int | None]) -> Shape:
+    """Return the shape that ``parts`` of the input ``name`` make. A negative number is the node's E14001."""
+    if any(part is not None and part < 0 and not isinstance(part, OpenDim) for part in parts):
+        raise ctx.fail(f"input {name} holds {list(parts)}, which is no shape")
+    return Shape(-1 if part is None else part for part in parts)
 
 
 def distinct_axes(axes: Sequence[int], rank: int) -> list[int]:

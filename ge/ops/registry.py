@@ -21,8 +21,9 @@ import numpy as np
 from ge.errors import ReportedError
 from ge.graph.node import Node, NodeOut
 from ge.graph.tensor import Tensor
-from ge.graph.tensor_desc import Shape, TensorDesc
+from ge.graph.tensor_desc import OpenDim, Shape, TensorDesc
 from ge.graph.types import NARROW_FLOATS, DataType, has_numpy_dtype, numpy_dtype
+from ge.ops.known_value import KnownValue
 from ge.ops.rounding import round_to_odd
 from ge.ops.signature import Arity, Signature, parse_signature
 
@@ -31,9 +32,9 @@ OutputSpec = tuple[Iterable[int], DataType]
 """Shape (``-1`` unknown dim, ``[-2]`` unknown rank) and element type of one output."""
 InferFunction = Callable[["InferContext"], Sequence[OutputSpec]]
 ComputeFunction = Callable[..., Any]
-ValueOf = Callable[[Node, int], Array | None]
-"""Tells the constant behind an input slot of a node; ``None`` when it is not known."""
-NewValueOf = Callable[[Mapping[NodeOut, Array]], ValueOf]
+ValueOf = Callable[[Node, int], KnownValue | None]
+"""Tells what is known of the value behind an input slot of a node; ``None``: nothing."""
+NewValueOf = Callable[[Mapping[NodeOut, KnownValue]], ValueOf]
 """Makes a source of values that knows the given ones (Data of a body, for one) and remembers nothing else yet."""
 
 
@@ -141,7 +142,8 @@ class Attributes:
 class InferContext:
     """What an inference function may ask. Shapes are origin shapes.
 
-    ``value(name)`` is the constant behind an input, if it is known now. ``fail`` builds the error to raise.
+    ``value(name)`` is the constant behind an input, if it is known now; ``known(name)`` what is known of it, if only
+    single elements. ``fail`` builds the error to raise.
     ``new_value_of`` makes sources of values for bodies, which are inferred more than once.
     """
 
@@ -189,10 +191,15 @@ class InferContext:
 
     def value(self, name: str) -> Array | None:
         """Constant value of an input; ``None`` when absent or not known at compile time."""
-        return self.value_at(self._slot(name))
+        found = self.known(name)
+        return None if found is None else found.whole
 
-    def value_at(self, slot: int) -> Array | None:
-        """Like ``value``, by input slot."""
+    def known(self, name: str) -> KnownValue | None:
+        """What is known of the value of an input: all elements, some, or nothing."""
+        return self.known_at(self._slot(name))
+
+    def known_at(self, slot: int) -> KnownValue | None:
+        """Like ``known``, by input slot."""
         return None if self.node.input(slot) is None else self._value_of(self.node, slot)
 
     def ints(self, name: str) -> list[int] | None:
@@ -244,17 +251,17 @@ def registered_types() -> list[str]:
     return sorted(_REGISTRY)
 
 
-def const_value(node: Node, slot: int) -> Array | None:
-    """Return the array behind an input slot if its producer is a Const (the default ``value_of``)."""
+def const_value(node: Node, slot: int) -> KnownValue | None:
+    """Return the value behind an input slot if its producer is a Const (the default ``value_of``)."""
     source = node.input(slot)
     if source is None or source.node.type != "Const":
         return None
     value = source.node.attrs.get("value")
-    return value.array if isinstance(value, Tensor) else None
+    return KnownValue(value.array) if isinstance(value, Tensor) else None
 
 
-def _known_or_const(known: Mapping[NodeOut, Array]) -> ValueOf:
-    def value_of(node: Node, slot: int) -> Array | None:
+def _known_or_const(known: Mapping[NodeOut, KnownValue]) -> ValueOf:
+    def value_of(node: Node, slot: int) -> KnownValue | None:
         source = node.input(slot)
         return known[source] if source is not None and source in known else const_value(node, slot)
 
@@ -277,13 +284,26 @@ def infer_node(node: Node, value_of: ValueOf = const_value, new_value_of: NewVal
     except Misfit as fault:
         raise context.fail(str(fault)) from fault
     changed = False
-    for desc, (dims, dtype) in zip(node.output_descs, results, strict=False):
-        shape = Shape(dims)
-        if desc.origin_shape != shape or desc.shape != shape or desc.data_type != dtype:
-            desc.shape = desc.origin_shape = shape
-            desc.data_type = dtype
-            changed = True
+    for index, (desc, (dims, dtype)) in enumerate(zip(node.output_descs, results, strict=False)):
+        shape = _named(node, index, Shape(dims))
+        changed |= desc.origin_shape != shape or desc.shape != shape or desc.data_type != dtype
+        desc.shape = desc.origin_shape = shape
+        desc.data_type = dtype
     for index in range(len(node.output_descs)):
         for reader in node.consumers(index):
             reader.node.input_descs[reader.index] = node.output_descs[index].copy()
     return changed
+
+
+def _named(node: Node, index: int, shape: Shape) -> Shape:
+    """Name the unknown dims that have no name yet. Names given inside a body mean nothing outside."""
+    if -1 not in shape:
+        return shape
+    is_foreign = bool(node.subgraphs)
+    given = {dim.name for s in node.inputs if s is not None for dim in s.desc.origin_shape if isinstance(dim, OpenDim)}
+    return Shape(
+        OpenDim(f"{node.name}:{index}.{axis}")
+        if dim == -1 and (not isinstance(dim, OpenDim) or (is_foreign and dim.name not in given))
+        else dim
+        for axis, dim in enumerate(shape)
+    )

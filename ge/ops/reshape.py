@@ -14,48 +14,62 @@ from typing import Any
 
 import numpy as np
 
-from ge.graph.tensor_desc import Shape
+from ge.graph.tensor_desc import OpenDim, Shape, same_dim
 from ge.graph.types import DataType, numpy_dtype
-from ge.ops.inference import distinct_axes, vector_length
+from ge.ops.inference import distinct_axes, plain_number, vector_length, vector_parts
 from ge.ops.registry import Array, InferContext, Misfit, OutputSpec, operator
 
 UNKNOWN_RANK = Shape([-2])
 
 
 # -- Reshape -----------------------------------------------------------------------------------------------------------
-def reshaped(dims: Sequence[int], wanted: Sequence[int], *, keeps_zero: bool) -> list[int]:
+def reshaped(dims: Sequence[int], wanted: Sequence[int | None], *, keeps_zero: bool) -> list[int]:
     """Return the result of reshaping ``dims`` to ``wanted``, where -1 means "what is left".
 
-    ``dims`` may hold -1 for unknown dims (``[-2]`` for all of them). With ``keeps_zero`` a 0 copies the dim at its
-    place. Raises ``Misfit`` when the element counts cannot agree.
+    ``dims`` may hold -1 for unknown dims (``[-2]`` for all of them). ``wanted`` may hold ``OpenDim`` and ``None`` for
+    numbers that are not known. With ``keeps_zero`` a 0 copies the dim at its place. Raises ``Misfit`` when the element
+    counts cannot agree.
     """
     is_ranked = list(dims) != [-2]
     copied = [axis for axis, dim in enumerate(wanted) if dim == 0] if keeps_zero else []
     if is_ranked and any(axis >= len(dims) for axis in copied):
         raise Misfit(f"a shape {list(wanted)} cannot keep dims of the shape {list(dims)}")
-    if any(dim < -1 for dim in wanted) or list(wanted).count(-1) > 1:
+    numbers = [dim for dim in map(plain_number, wanted) if dim is not None]
+    if any(dim < -1 for dim in numbers) or numbers.count(-1) > 1:
         raise Misfit(f"{list(wanted)} is no shape to reshape to")
-    result = [
-        dims[axis] if axis in copied and is_ranked else -1 if axis in copied else d for axis, d in enumerate(wanted)
-    ]
-    if not is_ranked:
-        return result
-    # Copied dims cancel out, so an unknown one among them does not matter.
+    result = [-1 if dim is None else dim for dim in wanted]
+    for axis in copied:
+        result[axis] = dims[axis] if is_ranked else -1
+    return _balanced(dims, wanted, copied, result) if is_ranked else result
+
+
+def _balanced(dims: Sequence[int], wanted: Sequence[int | None], copied: Sequence[int], result: list[int]) -> list[int]:
+    """Fill in the one dim of ``result`` that follows from the element count.
+
+    Dims that stand on both sides, copied or under one name, cancel out: that they are unknown does not matter.
+    """
     old = [dim for axis, dim in enumerate(dims) if axis not in copied]
-    new = [dim for axis, dim in enumerate(wanted) if axis not in copied and dim != -1]
-    if -1 in old:
-        return result
-    if -1 in wanted:
-        result[list(wanted).index(-1)] = _left_over(dims, wanted, math.prod(old), math.prod(new))
-    elif math.prod(old) != math.prod(new) and 0 not in [dims[axis] for axis in copied]:
+    new = [axis for axis in range(len(wanted)) if axis not in copied]
+    cancelled = []
+    for axis in new:
+        twin = next((i for i, dim in enumerate(old) if dim < 0 and same_dim(dim, result[axis])), None)
+        if twin is not None:
+            del old[twin]
+            cancelled.append(axis)
+    missing = [axis for axis in new if result[axis] < 0 and axis not in cancelled]
+    before = math.prod(dim for dim in old if dim >= 0)
+    after = math.prod(result[axis] for axis in new if result[axis] >= 0)
+    unknown = [dim for dim in old if dim < 0]
+    if len(missing) == 1 and not unknown:
+        if after and before % after == 0:
+            result[missing[0]] = before // after
+        elif not cancelled:
+            raise Misfit(f"a tensor of shape {list(dims)} cannot become {list(wanted)}")
+    elif len(missing) == len(unknown) == 1 and before == after and not isinstance(wanted[missing[0]], OpenDim):
+        result[missing[0]] = unknown[0]
+    elif not missing and not unknown and before != after and not cancelled and 0 not in [dims[a] for a in copied]:
         raise Misfit(f"a tensor of shape {list(dims)} cannot become {list(wanted)}")
     return result
-
-
-def _left_over(dims: Sequence[int], wanted: Sequence[int], old: int, new: int) -> int:
-    if new == 0 or old % new:
-        raise Misfit(f"a tensor of shape {list(dims)} cannot become {list(wanted)}")
-    return old // new
 
 
 def _reshape_bounds(op: Any, rank: int) -> tuple[int, int]:
@@ -69,20 +83,14 @@ def _reshape_bounds(op: Any, rank: int) -> tuple[int, int]:
 
 def _reshape(ctx: InferContext) -> Sequence[OutputSpec]:
     x, dtype = ctx.shape("x"), ctx.dtype("x")
-    wanted = ctx.ints("shape")
+    wanted = vector_parts(ctx, "shape")
+    if wanted is None or (x.is_unknown_rank() and (ctx.op.axis, ctx.op.num_axes) != (0, -1)):
+        return [(UNKNOWN_RANK, dtype)]
+    keeps_zero = not ctx.op.get("_x_allowzero", 0)
     if x.is_unknown_rank():
-        if wanted is None or (ctx.op.axis, ctx.op.num_axes) != (0, -1):
-            return [(UNKNOWN_RANK, dtype)]
-        return [(reshaped([-2], wanted, keeps_zero=not ctx.op.get("_x_allowzero", 0)), dtype)]
+        return [(reshaped([-2], wanted, keeps_zero=keeps_zero), dtype)]
     start, end = _reshape_bounds(ctx.op, len(x))
-    if wanted is None:
-        length = vector_length(ctx, "shape")
-        if length == -1:
-            return [(UNKNOWN_RANK, dtype)]
-        wanted_dims = [Shape(x[start:end]).elements] if length == 1 else [-1] * length
-    else:
-        wanted_dims = reshaped(x[start:end], wanted, keeps_zero=not ctx.op.get("_x_allowzero", 0))
-    return [((*x[:start], *wanted_dims, *x[end:]), dtype)]
+    return [((*x[:start], *reshaped(x[start:end], wanted, keeps_zero=keeps_zero), *x[end:]), dtype)]
 
 
 @operator("Reshape(x, shape) [axis:i=0 num_axes:i=-1]", infer=_reshape, exact_types=True)

@@ -11,11 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ge.ops.inference import distinct_axes, vector_length
+from ge.graph.tensor_desc import OpenDim, same_dim
+from ge.ops.inference import distinct_axes, plain_number, vector_length, vector_parts
 from ge.ops.registry import InferContext, Misfit, OutputSpec, operator
 
 Index = slice | int | None
 """One element of a numpy index: a region, one position (the axis goes), a new axis."""
+
+_TO_THE_END = 2**31 - 1
+"""Ends from here on mean "all of the axis": exporters write the largest integer."""
 
 _MASKS = "[begin_mask:i=0 end_mask:i=0 ellipsis_mask:i=0 new_axis_mask:i=0 shrink_axis_mask:i=0]"
 
@@ -23,12 +27,15 @@ _MASKS = "[begin_mask:i=0 end_mask:i=0 ellipsis_mask:i=0 new_axis_mask:i=0 shrin
 def _index(
     op: Any,
     rank: int,
-    begin: Sequence[int],
-    end: Sequence[int],
-    strides: Sequence[int] | None,
+    begin: Sequence[int | None],
+    end: Sequence[int | None],
+    strides: Sequence[int | None] | None,
     axes: Sequence[int] | None,
 ) -> list[Index]:
-    """Return what is to be taken, one element per axis of the input (and per new axis)."""
+    """Return what is to be taken, one element per axis of the input (and per new axis).
+
+    What is ``None`` or an ``OpenDim`` in ``begin``, ``end`` and ``strides`` is not known.
+    """
     strides = [1] * len(begin) if strides is None else strides
     if not len(begin) == len(end) == len(strides):
         raise Misfit(f"begin {list(begin)}, end {list(end)} and strides {list(strides)} differ in length")
@@ -41,17 +48,27 @@ def _index(
         elif op.new_axis_mask >> bit & 1:
             items.append(None)
         elif op.shrink_axis_mask >> bit & 1:
-            items.append(first)
+            items.append(OpenDim("position") if first is None else first)
         else:
-            items.append(
-                slice(None if op.begin_mask >> bit & 1 else first, None if op.end_mask >> bit & 1 else last, step)
-            )
+            items.append(_extent(first, last, step, op.begin_mask >> bit & 1, op.end_mask >> bit & 1))
     if axes is not None:
         if len(axes) != len(items):
             raise Misfit(f"axes {list(axes)} and begin {list(begin)} differ in length")
         by_axis = dict(zip(distinct_axes(axes, rank), items, strict=True))
         return [by_axis.get(axis, slice(None)) for axis in range(rank)]
     return _spread(items, rank)
+
+
+_UNKNOWN_EXTENT = slice(OpenDim("begin"), OpenDim("end"), 1)
+
+
+def _extent(first: int | None, last: int | None, step: int | None, is_from_start: int, is_to_end: int) -> slice:
+    """Return one region. Only its end may stay an ``OpenDim``: it can be the length of the axis."""
+    if plain_number(step) is None or (not is_from_start and plain_number(first) is None):
+        return _UNKNOWN_EXTENT
+    if not is_to_end and last is None:
+        return _UNKNOWN_EXTENT
+    return slice(None if is_from_start else first, None if is_to_end else last, step)
 
 
 def _spread(items: list[Any], rank: int) -> list[Index]:
@@ -75,51 +92,48 @@ def _taken_dims(x: Sequence[int], index: Sequence[Index]) -> list[int]:
             continue
         dim = next(source)
         if isinstance(item, int):
-            if dim != -1 and not -dim <= item < dim:
+            if dim != -1 and not isinstance(item, OpenDim) and not -dim <= item < dim:
                 raise Misfit(f"position {item} is outside a dim of {dim}")
-        elif dim == -1:
-            dims.append(_unknown_taken(item))
+        elif dim == -1 or isinstance(item.stop, OpenDim):
+            dims.append(_partly_known(item, dim))
         else:
             dims.append(len(range(*item.indices(dim))))
     return dims
 
 
-def _unknown_taken(item: slice) -> int:
-    """Return how much a region takes of an unknown dim: known only when it is empty for every dim."""
-    first, last = item.start, item.stop
+def _partly_known(item: slice, dim: int) -> int:
+    """Return how much a region takes where the dim or the end of the region is not known.
+
+    That is known when the region is the whole axis, or empty whatever the dim is.
+    """
+    first, last, step = item.start, item.stop, 1 if item.step is None else item.step
+    if isinstance(last, OpenDim):
+        return (
+            dim if same_dim(last, dim) and first in (0, None) and not isinstance(first, OpenDim) and step == 1 else -1
+        )
+    if first in (0, None) and (last is None or last >= _TO_THE_END) and step == 1:
+        return dim
     is_same_sign = first is not None and last is not None and (first < 0) == (last < 0)
-    return 0 if is_same_sign and (first >= last if item.step > 0 else first <= last) else -1
+    return 0 if is_same_sign and (first >= last if step > 0 else first <= last) else -1
 
 
 def _region(ctx: InferContext, axes: Sequence[int] | None, has_axes: bool) -> Sequence[OutputSpec]:
     x, dtype = ctx.shape("x"), ctx.dtype("x")
-    begin, end = ctx.ints("begin"), ctx.ints("end")
-    strides = ctx.ints("strides")
     if x.is_unknown_rank():
         return [(x, dtype)]
     if has_axes and axes is None:
         return [([-1] * len(x), dtype)]
-    given = ctx.has("strides")
-    if begin is not None and end is not None and (strides is not None or not given):
-        return [(_taken_dims(x, _index(ctx.op, len(x), begin, end, strides, axes)), dtype)]
-    length = max(vector_length(ctx, "begin"), vector_length(ctx, "end"))
+    begin, end = vector_parts(ctx, "begin"), vector_parts(ctx, "end")
+    strides = vector_parts(ctx, "strides") if ctx.has("strides") else None
+    length = max(len(parts) if parts is not None else -1 for parts in (begin, end, strides))
     if length == -1:
         masks = ctx.op.new_axis_mask or ctx.op.shrink_axis_mask
         return [([-2] if masks else [-1] * len(x), dtype)]
-    # The regions are unknown: -1 for each, while whole, new and shrunk axes are what the masks and axes say.
-    index = _index(ctx.op, len(x), [0] * length, [0] * length, None, axes)
-    dims = [1 if item is None else -1 for item in index if not isinstance(item, int)]
-    return [(_keep_whole(x, index, dims), dtype)]
-
-
-def _keep_whole(x: Sequence[int], index: Sequence[Index], dims: list[int]) -> list[int]:
-    source, target = 0, 0
-    for item in index:
-        if item == slice(None) and item is not None:
-            dims[target] = x[source]
-        source += item is not None
-        target += not isinstance(item, int)
-    return dims
+    unknown: list[int | None] = [None] * length
+    if ctx.has("strides") and strides is None:
+        strides = unknown
+    index = _index(ctx.op, len(x), unknown if begin is None else begin, unknown if end is None else end, strides, axes)
+    return [(_taken_dims(x, index), dtype)]
 
 
 def _strided_slice(ctx: InferContext) -> Sequence[OutputSpec]:

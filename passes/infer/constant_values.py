@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ge.graph import Node, NodeOut, Tensor
 from ge.graph.types import byte_size, has_numpy_dtype
 from ge.ops import InferContext, lookup
+from ge.ops.known_value import KnownValue
+from ge.ops.partial_evaluation import evaluate_partly, may_be_partial
 from ge.ops.registry import Array, Misfit
 
 MAX_TRANSIENT_BYTES = 64 << 20
@@ -17,13 +19,16 @@ class ConstantValues:
     """Values of constant tensors, learned on demand and remembered.
 
     A tensor is constant when it comes from a Const, from shapes alone (Shape of a static tensor), or from an operator
-    with numpy semantics whose inputs are constant. Stateful operators and call nodes never are.
+    with numpy semantics whose inputs are constant. Stateful operators and call nodes never are. Of small tensors that
+    are computed from shapes single elements may be known; one of which all are is constant too.
     """
 
-    def __init__(self, given: Mapping[NodeOut, Array] | None = None) -> None:
-        """``given`` are values known beforehand, each the only output of its node: Data of a body, for one."""
-        self._known: dict[NodeOut, Array | None] = {} if given is None else dict(given)
-        self._is_constant: dict[Node, bool] = {out.node: True for out in self._known}
+    def __init__(self, given: Mapping[NodeOut, KnownValue] | None = None) -> None:
+        """``given`` is known beforehand, each the only output of its node: Data of a body, for one."""
+        self._known: dict[NodeOut, KnownValue | None] = {} if given is None else dict(given)
+        self._is_constant: dict[Node, bool] = {
+            out.node: known is not None and known.whole is not None for out, known in self._known.items()
+        }
 
     def is_constant(self, node: Node) -> bool:
         """Tell whether all outputs of ``node`` are constant. Costs one visit per node over all calls."""
@@ -33,48 +38,67 @@ class ConstantValues:
             if top in self._is_constant:
                 stack.pop()
                 continue
-            sources = [s.node for s in top.inputs if s is not None]
-            unsettled = [s for s in sources if s not in self._is_constant]
-            if unsettled and _may_be_constant(top) and not _has_value_from_shape(top):
+            unsettled = [s for s in _deciding(top) if s not in self._is_constant]
+            if unsettled:
                 stack.extend(unsettled)
                 continue
-            self._is_constant[top] = _may_be_constant(top) and (
-                top.type == "Const"
-                or _has_value_from_shape(top)
-                or (bool(sources) and all(self._is_constant.get(s) for s in sources))
-            )
+            self._is_constant[top] = self._settle(top)
             stack.pop()
         return self._is_constant[node]
 
-    def of_input(self, node: Node, slot: int) -> Array | None:
-        """Return the value at an input slot, ``None`` when it is not constant or too large to compute here."""
+    def known_input(self, node: Node, slot: int) -> KnownValue | None:
+        """Return what is known at an input slot; values too large to compute here are not."""
         source = node.input(slot)
-        return None if source is None else self.of(source)
+        return None if source is None else self.known(source)
 
     def of(self, out: NodeOut) -> Array | None:
-        """Return the value of one output; see :meth:`of_input`."""
+        """Return the value of one output, ``None`` when it is not constant or too large to compute here."""
+        found = self.known(out)
+        return None if found is None else found.whole
+
+    def known(self, out: NodeOut) -> KnownValue | None:
+        """Return what is known of one output: all elements, some, or nothing."""
+        if self.is_constant(out.node):
+            self._compute(out)
+        return self._known.get(out)
+
+    # -- constant or not -----------------------------------------------------------------------------------------------
+    def _settle(self, node: Node) -> bool:
+        """Decide for a node whose sources are decided; learn elements where it is not constant as a whole."""
+        if not _may_be_constant(node):
+            return False
+        if node.type == "Const" or _value_from_shape(node) is not None:
+            return True
+        sources = [s.node for s in node.inputs if s is not None]
+        if sources and all(self._is_constant.get(s) for s in sources):
+            return True
+        found = evaluate_partly(node, lambda slot: self.known_input(node, slot)) if may_be_partial(node) else None
+        if found is None:
+            return False
+        self._known.update({NodeOut(node, index): known for index, known in enumerate(found)})
+        return all(known.whole is not None for known in found)
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def _compute(self, out: NodeOut) -> None:
+        """Compute a constant tensor and what it needs, without recursion (chains may be long)."""
         stack = [out]
         while stack:
             top = stack[-1]
-            if top in self._known:
-                stack.pop()
-                continue
-            missing = self._missing(top)
+            missing = [] if top in self._known else self._missing(top.node)
             if missing:
                 stack.extend(missing)
                 continue
-            self._learn(top)
+            if top not in self._known:
+                self._learn(top)
             stack.pop()
-        return self._known[out]
 
-    def _missing(self, out: NodeOut) -> list[NodeOut]:
-        node = out.node
-        if node.type == "Const" or _has_value_from_shape(node) or not self._is_computable(node):
+    def _missing(self, node: Node) -> list[NodeOut]:
+        if node.type == "Const" or _value_from_shape(node) is not None or not self._is_computable(node):
             return []
         return [s for s in node.inputs if s is not None and s not in self._known]
 
     def _is_computable(self, node: Node) -> bool:
-        if not _may_be_constant(node) or not self.is_constant(node):
+        if not self.is_constant(node):
             return False
         size = 0
         for desc in node.output_descs:
@@ -87,13 +111,13 @@ class ConstantValues:
         node = out.node
         value = node.attrs.get("value")
         if node.type == "Const":
-            self._known[out] = value.array if isinstance(value, Tensor) else None
+            self._known[out] = KnownValue(value.array) if isinstance(value, Tensor) else None
             return
-        from_shape = _value_from_shape(node, self.of_known)
+        from_shape = _value_from_shape(node)
         if from_shape is not None:
-            self._known[out] = from_shape
+            self._known[out] = KnownValue(from_shape)
             return
-        inputs = [None if s is None else self._known[s] for s in node.inputs] if self._is_computable(node) else []
+        inputs = [None if s is None else self._array(s) for s in node.inputs] if self._is_computable(node) else []
         known = bool(inputs) and all(v is not None for s, v in zip(node.inputs, inputs, strict=True) if s is not None)
         if not known:
             self._known[out] = None
@@ -103,14 +127,20 @@ class ConstantValues:
         try:
             results = found.evaluate(node.attrs, inputs, [d.data_type for d in node.output_descs])
         except Misfit as fault:
-            raise InferContext(node, found, self.of_known).fail(str(fault)) from fault
+            raise InferContext(node, found, self.known_input).fail(str(fault)) from fault
         for index, result in enumerate(results):
-            self._known[NodeOut(node, index)] = result
+            self._known[NodeOut(node, index)] = KnownValue(result)
 
-    def of_known(self, node: Node, slot: int) -> Array | None:
-        """Return what was learned about an input slot so far."""
-        source = node.input(slot)
-        return None if source is None else self._known.get(source)
+    def _array(self, source: NodeOut) -> Array | None:
+        found = self._known.get(source)
+        return None if found is None else found.whole
+
+
+def _deciding(node: Node) -> list[Node]:
+    """Return the nodes on which it depends whether ``node`` is constant."""
+    if node.type in ("Const", "Shape") or not _may_be_constant(node) or _value_from_shape(node) is not None:
+        return []
+    return [s.node for s in node.inputs if s is not None]
 
 
 def _may_be_constant(node: Node) -> bool:
@@ -122,12 +152,8 @@ def _may_be_constant(node: Node) -> bool:
     return all(has_numpy_dtype(desc.data_type) for desc in node.output_descs)  # handles come to be in a run
 
 
-def _has_value_from_shape(node: Node) -> bool:
-    return _value_from_shape(node, lambda node, slot: None) is not None
-
-
-def _value_from_shape(node: Node, value_of: Callable[[Node, int], Array | None]) -> Array | None:
+def _value_from_shape(node: Node) -> Array | None:
     found = lookup(node.type)
     if found is None or found.value_infer is None:
         return None
-    return found.value_infer(InferContext(node, found, value_of))
+    return found.value_infer(InferContext(node, found, lambda node, slot: None))

@@ -8,7 +8,7 @@ from typing import ClassVar
 from ge.graph import Graph, Node, Tensor
 from ge.graph.types import byte_size, has_numpy_dtype
 from ge.session import CompileSession
-from ge.tensor_memory import LOAD_TIME_CONST
+from ge.tensor_memory import LOAD_TIME_CONST, is_constant
 from passes.infer.constant_values import ConstantValues
 
 
@@ -56,10 +56,15 @@ def _fold(graph: Graph, budget: _Budget) -> bool:
             continue
         if budget.allows(_growth(node)) and _replace(graph, node, values):
             changed = True
-        elif LOAD_TIME_CONST not in node.attrs:
+        elif LOAD_TIME_CONST not in node.attrs and _depends_on_constants(node):
             node.attrs[LOAD_TIME_CONST] = True
             changed = True
     return changed
+
+
+def _depends_on_constants(node: Node) -> bool:
+    """False where the value follows from parts of inputs that are not constant as a whole."""
+    return all(is_constant(source.node) for source in node.inputs if source is not None)
 
 
 def _is_storable(node: Node) -> bool:

@@ -29,7 +29,7 @@ class InferShapes:
         except CycleError as cycle:
             raise ReportedError("E19999", reason=f"graph {graph.name} has a {cycle}") from cycle
         for node in order:
-            infer_node(node, values.of_input, lambda given: ConstantValues(given).of_input)
+            infer_node(node, values.known_input, lambda given: ConstantValues(given).known_input)
         return before != _known(graph)
 
 
