@@ -1,7 +1,7 @@
 """Random numbers.
 
 With a seed (``seed`` or ``seed2`` not 0) every evaluation gives the same numbers; without one they differ each time.
-All but StatelessBernoulliV2 are stateful: never folded, never merged.
+All but StatelessBernoulliV2 are stateful: never folded, never merged. XDropout is ours: the run tells whether it trains.
 """
 
 from __future__ import annotations
@@ -97,3 +97,29 @@ def stateless_bernoulli_v2(op: Any, x: Any, seed: Any, offset: Any) -> Any:
     """1 with probability ``x``, else 0; decided by ``seed`` and ``offset`` alone."""
     generator = np.random.default_rng([int(number) & _MASK for number in (*np.ravel(seed), *np.ravel(offset))])
     return generator.random(x.shape) < x
+
+
+# -- dropout -----------------------------------------------------------------------------------------------------------
+def _infer_dropout(ctx: InferContext) -> Sequence[OutputSpec]:
+    for name in ("training_mode", "ratio"):
+        if ctx.has(name) and ctx.shape(name).elements not in (1, -1):
+            raise ctx.fail(f"input {name} of shape {ctx.shape(name)} must hold one element")
+    return [(ctx.shape("x"), ctx.dtype("x")), (ctx.shape("x"), DataType.DT_BOOL)]
+
+
+@operator(
+    "XDropout(x, training_mode, ratio?) -> y, mask [seed:i=0 is_seeded:b=F]", infer=_infer_dropout, is_stateful=True
+)
+def dropout(op: Any, x: Any, training_mode: Any, ratio: Any) -> Any:
+    """Drop elements with probability ``ratio`` (0.5) and scale the rest; ``mask`` tells what stays.
+
+    A seed starts numpy's legacy generator, from whose numbers ONNX's test data is made.
+    """
+    share = 0.5 if ratio is None else float(ratio.item())
+    if not 0 <= share < 1:
+        raise Misfit(f"the dropout ratio must be at least 0 and below 1, not {share}")
+    if not training_mode.item() or share == 0:
+        return x, np.ones(x.shape, bool)
+    generator = np.random.RandomState(op.seed & 0xFFFF_FFFF if op.is_seeded else None)
+    mask = generator.uniform(size=x.shape) >= share
+    return np.where(mask, x / (1 - share), 0), mask

@@ -58,12 +58,15 @@ def thresholded_relu(n: NodeBuilder) -> Mapped:
 
 @maps("Dropout")
 def dropout(n: NodeBuilder) -> Mapped:
-    """Before: Dropout(x) without training. After: Dropout(x); the mask, if wanted, is all true."""
+    """Before: Dropout(x, ratio, training_mode). After: Dropout(x) unless it trains; the mask, if wanted, is all true.
+
+    In training, or where only the run will tell: XDropout(x, training_mode, ratio).
+    """
     training = n.input(2)
-    if training is not None and n.value(training) is None:
-        raise n.fail("its training_mode is computed; a compiled model only infers")
-    if training is not None and n.value(training).any():  # type: ignore[union-attr]
-        raise n.fail("its training_mode is true; a compiled model only infers")
+    known = n.value(training)
+    if training is not None and (known is None or known.any()):
+        seed = {"seed": n.attr("seed"), "is_seeded": True} if n.has_attr("seed") else {}
+        return n.add("XDropout", n.need(0), training, n.input(1), **seed)
     ratio = n.value(n.input(1))
     given = 0.5 if ratio is None else float(ratio.reshape(-1)[0])
     y = n.add("Dropout", n.need(0), dropout_ratio=n.attr("ratio", given))

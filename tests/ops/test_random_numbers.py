@@ -98,3 +98,35 @@ def test_without_seed_numbers_differ_and_are_never_folded() -> None:
 def test_misfits_are_reported(type: str, inputs: list[np.ndarray], attrs: dict[str, Any], message: str) -> None:
     with pytest.raises(ReportedError, match=message):
         inferred(type, inputs, attrs)
+
+
+# -- dropout -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("ratio", [None, 0.2, 0.75])
+def test_dropout_in_training(dtype: Any, ratio: float | None) -> None:
+    x = np.linspace(1, 2, 10_000, dtype=dtype).reshape(100, 100)
+    share = 0.5 if ratio is None else ratio
+    inputs = [x, np.array(True), None if ratio is None else np.array(ratio, np.float32)]
+    y, mask = run_ge("XDropout", inputs, {"seed": 11, "is_seeded": True}, 2)
+    assert abs(mask.mean() - (1 - share)) < 0.025  # five standard deviations
+    np.testing.assert_allclose(y, np.where(mask, x.astype(np.float64) / (1 - share), 0), rtol=2e-3)
+    again, _ = run_ge("XDropout", inputs, {"seed": 11, "is_seeded": True}, 2)
+    np.testing.assert_array_equal(y, again)
+    other, _ = run_ge("XDropout", inputs, {}, 2)
+    assert (other != y).any()
+
+
+@pytest.mark.parametrize(("trains", "ratio"), [(False, 0.5), (True, 0.0)])
+def test_dropout_that_drops_nothing(trains: bool, ratio: float) -> None:
+    x = np.array([np.nan, -np.inf, 1], np.float32)
+    y, mask = run_ge("XDropout", [x, np.array(trains), np.array(ratio, np.float32)], {}, 2)
+    np.testing.assert_array_equal(y, x)
+    assert mask.all()
+
+
+@pytest.mark.parametrize("ratio", [-0.5, 1.0, np.nan])
+def test_dropout_ratio_out_of_range(ratio: float) -> None:
+    definition = lookup("XDropout")
+    inputs = [np.ones(2, np.float32), np.array(True), np.array(ratio, np.float32)]
+    with pytest.raises(ValueError, match="dropout ratio"):
+        definition.evaluate({}, inputs, [DataType.DT_FLOAT, DataType.DT_BOOL])
