@@ -46,6 +46,11 @@ def u8(*shape: int) -> np.ndarray:
     return f(*shape, low=0, high=255).astype(np.uint8)
 
 
+def text(*values: str) -> np.ndarray:
+    """Return strings."""
+    return np.array(values, object)
+
+
 X, POSITIVE, UNIT = f(2, 3, 4), f(2, 3, 4, low=1, high=3), f(2, 3, 4, low=-0.9, high=0.9)
 IMAGE = f(2, 4, 6, 6)
 AXES = i(0, 2)
@@ -181,6 +186,23 @@ ROWS: dict[str, Row] = {
     ),
     "XQLinearMatMul": Row([u8(2, 3), np.float32(0.1), u8(), u8(3, 4), np.float32(0.1), u8(), np.float32(9), u8()]),
     "XQuantizeLinear": Row([X, np.float32(0.1), u8()]),
+    # strings
+    "RegexFullMatch": Row([text("a1", "b"), text("[a-z][0-9]")]),
+    "StringJoin": Row([text("a", "b"), text("c")], {"N": 2, "separator": "-"}),
+    "StringNormalizer": Row([text("a", "The")], {"stopwords": ["the"]}),
+    "XStringSplit": Row([text("a b", "c")], {}, 2),
+    "XTfIdfVectorizer": Row(
+        [i([[1, 2, 1], [2, 2, 3]])],
+        {
+            "mode": "TF",
+            "min_gram_length": 1,
+            "max_gram_length": 2,
+            "max_skip_count": 0,
+            "ngram_counts": [0, 2],
+            "ngram_indexes": [0, 1, 2],
+            "pool_int64s": [1, 2, 2, 1],
+        },
+    ),
     # spectra
     "XDFT": Row([f(2, 6, 1), None, i(1, dtype=np.int64)]),
     "XMelWeightMatrix": Row([i(8), i(16), i(8192), np.float32(0), np.float32(4096)]),
