@@ -1,7 +1,7 @@
 """Random numbers.
 
 With a seed (``seed`` or ``seed2`` not 0) every evaluation gives the same numbers; without one they differ each time.
-All but StatelessBernoulliV2 are stateful: never folded, never merged. XDropout is ours: the run tells whether it trains.
+All but StatelessBernoulliV2 are stateful: never folded, never merged. XDropout, which may train, is ours.
 """
 
 from __future__ import annotations
