@@ -220,6 +220,7 @@ ROWS: dict[str, Row] = {
     "RandomUniformInt": Row([i(2, 3), i(1), i(9)], {"seed": 1}),
     "Range": Row([i(1), i(9), i(2)]),
     "StatelessBernoulliV2": Row([f(2, 3, low=0, high=1), i(1, dtype=np.int64), i(2, dtype=np.int64)]),
+    "XDropout": Row([X, np.array(True), np.float32(0.25)], {"seed": 3, "is_seeded": True}, 2),
     "TruncatedNormal": Row([i(2, 3)], {"dtype": FLOAT, "seed": 1}),
     # shapes
     "BroadcastArgs": Row([i(2, 1), i(1, 3)]),
