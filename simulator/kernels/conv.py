@@ -28,7 +28,7 @@ from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Out
 
 COLUMN_BYTES = 4 << 20
 """Most bytes of unfolded columns; they should stay in the caches between being written and being read."""
-PLANE_BYTES = 1 << 19
+PLANE_BYTES = 1 << 18
 """Most bytes of one operand of a depthwise block."""
 MIN_ROW_DEPTH = 48
 """Shortest filter row (channels per group times inner taps) that is worth a matrix product of its own."""
@@ -372,7 +372,7 @@ def _depthwise(work: Convolution, request: KernelRequest) -> Kernel:
     take_padded = layout.take([block, *padded], dtype)
     take_parts = layout.take([block, plane * (max(strides) > 1)], dtype)
     take_sums = layout.take([block, prod(pitches)], dtype)
-    take_terms = layout.take([block, length], dtype)
+    take_terms = layout.take([block, prod(pitches)], dtype)
     staging = Staging(work.windows, 1)
     split = [size for pair in zip(pitches, strides, strict=True) for size in pair]
     n = len(padded)
@@ -395,7 +395,7 @@ def _depthwise(work: Convolution, request: KernelRequest) -> Kernel:
                     parts = take_parts(scratch)[:size]
                     np.copyto(parts.reshape(size, *strides, *pitches), source.reshape(size, *split).transpose(order))
                 sums, terms = take_sums(scratch)[:size], take_terms(scratch)[:size]
-                _multiply_add(parts, weights[channels], taps, sums[:, :length], terms)
+                _multiply_add(parts, weights[channels], taps, length, sums, terms)
                 result = sums.reshape(size, *pitches)[kept]
                 target = ys[sample, channels]
                 if bias is None:
@@ -421,13 +421,11 @@ def _depthwise_tap(
     return part * (plane // prod(strides)) + place
 
 
-def _multiply_add(parts: Array, weights: Array, taps: Sequence[int], sums: Array, terms: Array) -> None:
-    length = sums.shape[1]
+def _multiply_add(parts: Array, weights: Array, taps: Sequence[int], length: int, sums: Array, terms: Array) -> None:
+    """Sum shifted rows of ``parts`` times their weight; only the first ``length`` sums of each row mean anything."""
+    all_sums, all_terms = sums.reshape(-1), terms.reshape(-1)
     for number, tap in enumerate(taps):
-        weight = weights[:, number : number + 1]
-        shifted = parts[:, tap : tap + length]
-        if number == 0:
-            np.multiply(shifted, weight, out=sums)
-        else:
-            np.multiply(shifted, weight, out=terms)
-            np.add(sums, terms, out=sums)
+        target = sums if number == 0 else terms
+        np.multiply(parts[:, tap : tap + length], weights[:, number : number + 1], out=target[:, :length])
+        if number:
+            np.add(all_sums, all_terms, out=all_sums)  # as one row: several times faster than row by row

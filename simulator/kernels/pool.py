@@ -1,4 +1,4 @@
-"""Pooling, one axis after the other: shifted rows are combined, so that nothing is padded and nothing copied twice.
+"""Pooling, one axis after the other, by combining shifted rows.
 
 Works on [planes, space...] for channels-first and on [samples, space..., channels] for channels-last data, a block of
 planes or samples at a time.
@@ -7,7 +7,9 @@ planes or samples at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,10 @@ from simulator.kernels.taps import clipped_taps
 
 BLOCK_BYTES = 1 << 19
 """Most bytes of input per block, unless one plane alone is larger."""
+MAX_WASTE = 2
+"""Largest product of strides for which all positions are computed, wanted or not."""
+MAX_FLAT_TAPS = 16
+"""Longest window that is combined in flat rows."""
 _CHANNELS_FIRST = ("NCHW", "NCDHW")
 _CHANNELS_LAST = ("NHWC", "NDHWC")
 _PADDING = {"MaxPoolV3": "padding_mode", "AvgPoolV2": "padding_mode"}
@@ -110,6 +116,38 @@ class _AxisReduction:
             self.ufunc(target, x[(*lead, tap.elements)], out=target)
 
 
+@dataclass(frozen=True)
+class _Pooling:
+    """Windows of [planes, sizes..., tail...] combined by ``ufunc`` (identity ``fill``) and divided by ``divisors``."""
+
+    name: str
+    planes: int
+    windows: Sequence[Window]
+    tail: list[int]
+    """Channels, where they come last."""
+    dtype: np.dtype[Any]
+    computed: np.dtype[Any]
+    ufunc: np.ufunc
+    fill: float
+    divisors: Array | None
+
+    @property
+    def is_narrow(self) -> bool:
+        return self.computed != self.dtype
+
+    @property
+    def sizes(self) -> list[int]:
+        return [w.size for w in self.windows]
+
+    @property
+    def counts(self) -> list[int]:
+        return [w.count for w in self.windows]
+
+    def block(self, plane: int) -> int:
+        """Return how many planes of so many elements make a block."""
+        return min(max(BLOCK_BYTES // (plane * prod(self.tail) * self.computed.itemsize), 1), self.planes)
+
+
 def _pooling(
     name: str,
     request: KernelRequest,
@@ -124,49 +162,140 @@ def _pooling(
     shape, dtype = request.shape(), numpy_dtype(request.dtype())
     if is_channels_last is None:
         is_channels_last = request.op.data_format in _CHANNELS_LAST
-    planes = shape[0] if is_channels_last else shape[0] * shape[1]
-    tail = [shape[-1]] if is_channels_last else []
-    sizes, counts = [w.size for w in windows], [w.count for w in windows]
     if divisors is not None and is_channels_last:
         divisors = divisors[..., np.newaxis]
+    planes = shape[0] if is_channels_last else shape[0] * shape[1]
+    tail = [shape[-1]] if is_channels_last else []
+    computed = compute_dtype(request.dtype())
+    what = _Pooling(name, planes, windows, tail, dtype, computed, ufunc, fill, divisors)
+    is_dense = prod(w.stride for w in windows) <= MAX_WASTE and all(w.kernel <= MAX_FLAT_TAPS for w in windows)
+    if is_dense and all(w.count > 1 or w.kernel == 1 for w in windows) and any(w.kernel > 1 for w in windows):
+        return _flat(what)
+    return _by_axis(what)
+
+
+def _by_axis(what: _Pooling) -> Kernel:
+    """Way 1: results of one axis after the other, each as small as the strides make it."""
     steps = [
-        _AxisReduction(axis, window, ufunc, fill)
-        for axis, window in enumerate(windows, start=1)
+        _AxisReduction(axis, window, what.ufunc, what.fill)
+        for axis, window in enumerate(what.windows, start=1)
         if (window.kernel, window.stride, window.before, window.after, window.dilation) != (1, 1, 0, 0, 1)
         or window.count != window.size
     ]
     if not steps:
-        steps = [_AxisReduction(1, windows[0], ufunc, fill)]
-    computed = compute_dtype(request.dtype())
-    is_narrow = computed != dtype
-    block = min(max(BLOCK_BYTES // (prod(sizes) * prod(tail) * computed.itemsize), 1), planes)
+        steps = [_AxisReduction(1, what.windows[0], what.ufunc, what.fill)]
+    block = what.block(prod(what.sizes))
     layout = ScratchLayout()
-    widened = layout.take([block, *sizes, *tail][: None if is_narrow else 0], computed)
-    between, dims = [], [block, *sizes, *tail]
+    dims = [block, *what.sizes, *what.tail]
+    widened = layout.take(list(dims) if what.is_narrow else [0], what.computed)
+    between = []
     for number, step in enumerate(steps):
         dims[step.axis] = step.window.count
-        needed = number < len(steps) - 1 or is_narrow
-        between.append(layout.take(list(dims) if needed else [0], computed))
+        needed = number < len(steps) - 1 or what.is_narrow
+        between.append(layout.take(list(dims) if needed else [0], what.computed))
 
     def run(inputs: Inputs, outputs: Outputs, scratch: Array) -> None:
-        x = inputs[0].reshape(planes, *sizes, *tail)
-        y = outputs[0].reshape(planes, *counts, *tail)
+        x = inputs[0].reshape(what.planes, *what.sizes, *what.tail)
+        y = outputs[0].reshape(what.planes, *what.counts, *what.tail)
         buffers = [take(scratch) for take in between]
-        for start in range(0, planes, block):
-            stop = min(start + block, planes)
+        for start in range(0, what.planes, block):
+            stop = min(start + block, what.planes)
             source, target = x[start:stop], y[start:stop]
-            if is_narrow:
+            if what.is_narrow:
                 wide = widened(scratch)[: stop - start]
                 np.copyto(wide, source, casting="unsafe")
                 source = wide
             for number, step in enumerate(steps):
                 is_last = number == len(steps) - 1
-                result = target if is_last and not is_narrow else buffers[number][: stop - start]
+                result = target if is_last and not what.is_narrow else buffers[number][: stop - start]
                 step(source, result)
                 source = result
-            if divisors is not None:
-                np.divide(source, divisors, out=source)
-            if is_narrow:
+            if what.divisors is not None:
+                np.divide(source, what.divisors, out=source)
+            if what.is_narrow:
                 np.copyto(target, source, casting="unsafe")
 
-    return Kernel(name, run, layout.size)
+    return Kernel(what.name, run, layout.size)
+
+
+def _flat(what: _Pooling) -> Kernel:
+    """Way 2: padded planes as one long row, combined with itself shifted; what is wanted is picked at the end.
+
+    Long rows run several times faster than short ones, which outweighs positions that nobody wants.
+    """
+    padded = [max(w.size + w.before, w.reach) for w in what.windows]
+    inside = (slice(None), *(slice(w.before, w.before + w.size) for w in what.windows))
+    wanted = (slice(None), *(slice(0, (w.count - 1) * w.stride + 1, w.stride) for w in what.windows))
+    is_padded = padded != what.sizes
+    block = what.block(prod(padded))
+    layout = ScratchLayout()
+    dims = [block, *padded, *what.tail]
+    rows = [layout.take(list(dims), what.computed) for _ in range(2)]
+    pitches = [prod(dims[axis + 2 :]) for axis in range(len(padded))]
+    shifts = [
+        [tap * window.dilation * pitch for tap in _shifts(window.kernel, what.ufunc is np.maximum)]
+        for window, pitch in zip(what.windows, pitches, strict=True)
+    ]
+
+    def run(inputs: Inputs, outputs: Outputs, scratch: Array) -> None:
+        x = inputs[0].reshape(what.planes, *what.sizes, *what.tail)
+        y = outputs[0].reshape(what.planes, *what.counts, *what.tail)
+        for start in range(0, what.planes, block):
+            stop = min(start + block, what.planes)
+            first, second = (take(scratch)[: stop - start] for take in rows)
+            if is_padded:
+                first.fill(what.fill)
+            np.copyto(first[inside], x[start:stop], casting="unsafe")
+            current, other = first, second
+            length = first.size
+            for along in shifts:
+                if what.ufunc is np.maximum:
+                    current, other, length = _maxima(current, other, length, along)
+                else:
+                    current, other, length = _sums(current, other, length, along)
+            result = current[wanted]
+            if what.divisors is None:
+                np.copyto(y[start:stop], result, casting="unsafe")
+            elif what.is_narrow:
+                np.divide(result, what.divisors, out=result)
+                np.copyto(y[start:stop], result, casting="unsafe")
+            else:
+                np.divide(result, what.divisors, out=y[start:stop])
+
+    return Kernel(what.name, run, layout.size)
+
+
+def _shifts(taps: int, is_idempotent: bool) -> list[int]:
+    """Return how far to shift, step by step, to combine so many neighbours.
+
+    Sums take each neighbour once. Maxima combine what is already combined: 1, 2, 4, ... and the rest overlapping.
+    """
+    if not is_idempotent:
+        return list(range(1, taps))
+    steps, width = [], 1
+    while width < taps:
+        steps.append(min(width, taps - width))
+        width += steps[-1]
+    return steps
+
+
+def _maxima(current: Array, other: Array, length: int, shifts: Sequence[int]) -> tuple[Array, Array, int]:
+    """Combine ``current`` with itself, shifted further with every step; return result, spare buffer and length."""
+    for shift in shifts:
+        length -= shift
+        row = current.reshape(-1)
+        np.maximum(row[:length], row[shift : shift + length], out=other.reshape(-1)[:length])
+        current, other = other, current
+    return current, other, length
+
+
+def _sums(current: Array, other: Array, length: int, shifts: Sequence[int]) -> tuple[Array, Array, int]:
+    """Add up ``current`` and its shifted copies; return result, spare buffer and length."""
+    if not shifts:
+        return current, other, length
+    length -= shifts[-1]
+    row, total = current.reshape(-1), other.reshape(-1)[:length]
+    np.add(row[:length], row[shifts[0] : shifts[0] + length], out=total)
+    for shift in shifts[1:]:
+        np.add(total, row[shift : shift + length], out=total)
+    return other, current, length
