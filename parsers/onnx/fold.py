@@ -14,6 +14,8 @@ def col2im(n: NodeBuilder) -> Mapped:
     rank = n.shape(n.need(1)).elements
     if not 1 <= rank <= 8:
         raise n.fail(f"it has {'an unknown number of' if rank < 0 else rank} spatial axes; 1 to 8 are supported")
+    if n.shape(n.need(2)).elements != rank:
+        raise n.fail(f"its image_shape has {rank} dimensions, its block_shape {n.shape(n.need(2)).elements}")
     sizes = n.cast(n.need(1), DataType.DT_INT32, role="OutputSize")
     kernel = n.cast(n.need(2), DataType.DT_INT32, role="KernelSize")
     return n.add(
