@@ -156,6 +156,6 @@ def _without_leading_ones(shape: Shape) -> tuple[int, ...]:
     return tuple(shape[start:])
 
 
-def has_fixed_sizes(graph: Graph) -> bool:
-    """True when every tensor of ``graph`` has a known shape."""
-    return not any(desc.shape.is_unknown_shape() for node in graph for desc in node.output_descs)
+def first_without_size(graph: Graph) -> NodeOut | None:
+    """Return the first tensor of ``graph`` that no arena can hold (see ``memory_size``), if there is one."""
+    return next((out for node in graph for out in node.outputs() if memory_size(out.desc) is None), None)
