@@ -29,8 +29,9 @@ def check_plan(graph: Graph, plan: Plan) -> None:
     """Check the plans of ``graph`` and all its bodies. Raises :class:`PlanFault`.
 
     Every node that computes has one task, behind all it needs. In a static plan every tensor has a block of its size
-    inside the arena; no two that are in use at one step overlap, except views and elementwise operators that may
-    write over their input; the workspace of a call node takes the arena of each of its bodies.
+    inside the arena (except constants and, in bodies, Data nodes); no two that are in use at one step overlap, except
+    views and elementwise operators that may write over their input; the workspace of a call node takes the arena of
+    each of its bodies.
     """
     for part in graph.all_graphs():
         found = plan.graphs.get(part.name)
@@ -107,7 +108,8 @@ def _written_pieces(checked: _Checked) -> dict[NodeOut, _Piece]:
     blocks = checked.plan.blocks
     for out, root in checked.roots.items():
         block = blocks.get((out.node.name, out.index))
-        must_have = not is_constant(root.node) and memory_size(out.desc) is not None
+        is_given = root.node.type == "Data" and checked.graph.parent is not None  # memory of the calling node
+        must_have = not is_given and not is_constant(root.node) and memory_size(out.desc) is not None
         if must_have != (block is not None):
             raise PlanFault(f"graph {checked.graph.name}: {out} has {'no' if must_have else 'a needless'} block")
         if block is None:

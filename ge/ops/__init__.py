@@ -42,7 +42,6 @@ from ge.ops import (
     slicing,
     softmax,
     spectral,
-    strings,
     suppression,
 )
 from ge.ops.registry import (
@@ -99,7 +98,6 @@ FAMILIES = (
     slicing,
     softmax,
     spectral,
-    strings,
     suppression,
 )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ge.call_tree import MAX_NESTING
 from ge.graph import Graph, Node, NodeOut, TensorDesc
-from ge.ops.control import MAX_NESTING, Known, agreed
+from ge.ops.control import Known, agreed
 from ge.ops.registry import Misfit
 from parsers.onnx.graph_builder import GraphBuilder
 from parsers.onnx.node_builder import NodeBuilder

@@ -43,7 +43,6 @@ from parsers.onnx import (
     slicing,
     softmax,
     spectral,
-    strings,
 )
 from parsers.onnx.functions import Functions
 from parsers.onnx.graph_builder import Feed, GraphBuilder, ModelContext
@@ -87,7 +86,6 @@ FAMILIES = (
     slicing,
     softmax,
     spectral,
-    strings,
 )
 """The modules whose import fills the table of mappings."""
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from onnx import SparseTensorProto
 
+from ge.call_tree import MAX_NESTING
 from ge.errors import ReportedError
 from ge.graph import DataType, Graph, Node, NodeOut, Tensor, TensorDesc
 from ge.graph.types import Format
-from ge.ops.control import MAX_NESTING
 from ge.option_grammar import Dim, DimRange, dim_bounds, open_dims
 from ge.session import CompileSession
 from parsers.onnx.functions import FunctionBody, Functions, schema_body

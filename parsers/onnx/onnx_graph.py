@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
+from ge.call_tree import MAX_NESTING
 from ge.errors import ReportedError
-from ge.ops.control import MAX_NESTING
 from parsers.onnx.opset import normal_domain
 from parsers.onnx.weights import type_name
 

@@ -44,7 +44,8 @@ def analyse(graph: Graph, tasks: Sequence[Node], is_sharing: bool = True) -> Liv
     2. With ``is_sharing``, an elementwise operator writes over an input that dies there (see ``in_place_slots``), but
        never over a graph input: that memory belongs to the caller.
 
-    Tensors without a symbol are constants, views of constants, and what has no size (strings, handles).
+    Tensors without a symbol are constants, views of constants, what has no size (strings, handles), and Data nodes of
+    bodies with their views: these show memory of the node that calls the body.
     """
     symbols = _written(graph, tasks)
     separate_size = sum(symbol.size for symbol in symbols.values())
@@ -57,7 +58,7 @@ def analyse(graph: Graph, tasks: Sequence[Node], is_sharing: bool = True) -> Liv
 
 def _written(graph: Graph, tasks: Sequence[Node]) -> dict[NodeOut, Symbol]:
     symbols: dict[NodeOut, Symbol] = {}
-    for node in graph.data_nodes():
+    for node in graph.data_nodes() if graph.parent is None else ():
         _add(symbols, node, -1)
     for step, node in enumerate(tasks):
         _add(symbols, node, step)

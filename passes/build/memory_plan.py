@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ge.call_tree import CallFault, bodies_first
 from ge.errors import ReportedError
 from ge.graph import Graph, Node
 from ge.plan import Block, GraphPlan, Plan, align
@@ -35,7 +36,11 @@ class PlanMemory:
     def run(self, graph: Graph, session: CompileSession) -> bool:
         """Plan the graph and its bodies; the graph stays as it is."""
         if session.plan.is_static:
-            for part in _bodies_first(graph):
+            try:
+                order = bodies_first(graph)
+            except CallFault as fault:
+                raise ReportedError("E19999", reason=str(fault)) from fault
+            for part in order:
                 self._plan(part, session.plan)
         return False
 
@@ -85,27 +90,6 @@ def _task_node(graph: Graph, name: str) -> Node:
 
 def _arena_below(node: Node, plan: Plan) -> int:
     return align(max(plan.graphs[name].arena_size for _, name in node.subgraphs))
-
-
-def _bodies_first(root: Graph) -> list[Graph]:
-    order: list[Graph] = []
-    is_open: dict[str, bool] = {}
-
-    def visit(graph: Graph) -> None:
-        if is_open.get(graph.name):
-            raise ReportedError("E19999", reason=f"graph {graph.name} calls itself")
-        if graph.name in is_open:
-            return
-        is_open[graph.name] = True
-        for node in graph:
-            for _, name in node.subgraphs:
-                visit(root.subgraphs[name])
-        is_open[graph.name] = False
-        order.append(graph)
-
-    for graph in root.all_graphs():
-        visit(graph)
-    return order
 
 
 def _too_large(graph: Graph, total: int, liveness: Liveness) -> ReportedError:

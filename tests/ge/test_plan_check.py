@@ -40,7 +40,7 @@ def model(text: str = MODEL) -> tuple[Graph, Plan]:
     )
     body = GraphPlan(
         tasks=[Task("out")],
-        blocks={("in", 0): Block(0, KIB), ("out", 0): Block(KIB, KIB)},
+        blocks={("out", 0): Block(KIB, KIB)},
         arena_size=2 * KIB,
     )
     return parse_graph(text), Plan({"g": root, "t": body})
@@ -103,6 +103,11 @@ def set_block(key: tuple[str, int], block: Block | None):
             lambda p: p.graphs["g"].workspaces.update(x=[Block(0, 1)]), "something that has no task", id="idle one"
         ),
         pytest.param(lambda p: p.graphs.pop("t"), "calls graph t, which has no plan", id="a body without a plan"),
+        pytest.param(
+            lambda p: p.graphs["t"].blocks.update({("in", 0): Block(0, KIB)}),
+            "in:0 has a needless",
+            id="a body's input",
+        ),
         pytest.param(lambda p: setattr(p, "is_static", False), "although its plan is not static", id="not static"),
     ],
 )

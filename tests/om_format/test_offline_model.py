@@ -188,7 +188,7 @@ class TestRoundTrip:
             graph.add_subgraph(body)
             plan.graphs[name] = GraphPlan(
                 [Task(f"{name}/y")],
-                {(f"{name}/x", 0): Block(0, 16), (f"{name}/y", 0): Block(512, 16)},
+                {(f"{name}/y", 0): Block(512, 16)},
                 arena_size=1024,
                 bound=1024,
                 naive_size=1024,
