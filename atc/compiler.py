@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ge.collector import collector_at_rest
 from ge.dump.dumper import dumper_for
 from ge.graph import Graph
 from ge.options import PRECISION_KEPT
@@ -26,8 +27,9 @@ def compile_source(source: str | Path | bytes | ModelProto, session: CompileSess
     if not session.options.precision_is_chosen:
         session.warn(PRECISION_KEPT)
     session.dumper = dumper_for(session.environment, session.options.ge_options)
-    graph = parse(source, session)
-    return compile_graph(graph, session)
+    with collector_at_rest():
+        graph = parse(source, session)
+        return compile_graph(graph, session)
 
 
 def compile_graph(graph: Graph, session: CompileSession) -> OfflineModel:

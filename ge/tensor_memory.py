@@ -55,6 +55,12 @@ IN_PLACE_SLOTS: dict[str, tuple[int, ...]] = {
 }
 """Per elementwise operator type the inputs whose memory its only output may take over."""
 
+_ELEMENT_BYTES: dict[DataType, int] = {
+    dtype: numpy_dtype(dtype).itemsize
+    for dtype in DataType
+    if dtype is not DataType.DT_STRING and has_numpy_dtype(dtype)
+}
+
 _PLAIN_FORMATS = frozenset(
     {
         Format.FORMAT_ND,
@@ -79,9 +85,8 @@ def memory_size(desc: TensorDesc) -> int | None:
     ``None`` stands for what cannot lie in an arena: unknown shapes, strings, handles.
     """
     elements = desc.shape.elements
-    if elements < 0 or desc.data_type is DataType.DT_STRING or not has_numpy_dtype(desc.data_type):
-        return None
-    return elements * numpy_dtype(desc.data_type).itemsize
+    width = _ELEMENT_BYTES.get(desc.data_type)
+    return None if elements < 0 or width is None else elements * width
 
 
 def is_constant(node: Node) -> bool:
@@ -91,8 +96,10 @@ def is_constant(node: Node) -> bool:
 
 def is_view(node: Node) -> bool:
     """True when the output of ``node`` is the memory of its input 0, so that nothing is left to compute."""
+    if node.type not in VIEW_OPS:
+        return False
     source = node.input(0)
-    if node.type not in VIEW_OPS or source is None or node.attrs.get(MUST_COPY) or is_constant(node):
+    if source is None or node.attrs.get(MUST_COPY) or is_constant(node):
         return False
     before, after = source.desc, node.output_descs[0]
     size = memory_size(before)
@@ -110,6 +117,9 @@ def view_roots(graph: Graph) -> dict[NodeOut, NodeOut]:
     """
     roots: dict[NodeOut, NodeOut] = {}
     for node in graph:
+        if not is_view(node):
+            roots.update((out, out) for out in node.outputs())
+            continue
         for out in node.outputs():
             path = []
             root = out
@@ -142,9 +152,12 @@ def in_place_slots(node: Node) -> list[int]:
     slots = []
     for slot in IN_PLACE_SLOTS.get(node.type, ()):
         source = node.input(slot)
-        if source is None or source.desc.data_type != after.data_type:
+        if source is None:
             continue
-        if _without_leading_ones(source.desc.shape) == _without_leading_ones(after.shape):
+        before = source.desc
+        if before.data_type == after.data_type and (
+            before.shape == after.shape or _without_leading_ones(before.shape) == _without_leading_ones(after.shape)
+        ):
             slots.append(slot)
     return slots
 

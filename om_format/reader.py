@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from ge.collector import collector_at_rest
 from ge.errors import ReportedError
 from ge.graph import CycleError, Graph, Node, Tensor
 from ge.graph.types import DataType
@@ -81,6 +82,7 @@ def open_model(path: str | Path) -> ModelFile:
     return ModelFile(name, data, header, read_blocks(data.data, header, name)[0])
 
 
+@collector_at_rest()
 def load(path: str | Path) -> OfflineModel:
     """Load an offline model; its constants are read-only views of the mapped file.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ge.atomic_file import atomic_file
+from ge.collector import collector_at_rest
 from ge.graph.node import AttrValue
 from ge.plan import ALIGNMENT, GraphPlan
 from ge.proto import ge_ir_pb2 as pb
@@ -38,6 +39,7 @@ DERIVED_ATTRS = frozenset(
 """Model attributes that :func:`save` makes itself."""
 
 
+@collector_at_rest()
 def save(model: OfflineModel, path: str | Path) -> None:
     """Write ``model`` to ``path``. Equal models give equal bytes. Raises E13004 where the file cannot be written."""
     pool = WeightsPool()

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ge.collector import collector_at_rest
 from ge.errors import ReportedError
 from ge.graph import Graph, Node, NodeOut, TensorDesc
 from ge.graph.types import DataType, has_numpy_dtype, numpy_dtype
@@ -77,6 +78,7 @@ def output_names(model: RunnableModel) -> list[str]:
     return list(model.graph.output_names) if io is None else [info.name for info in io.outputs]
 
 
+@collector_at_rest()
 def load(model: RunnableModel) -> ExecutionPlan:
     """Build the execution plan of a static model.
 

@@ -42,7 +42,7 @@ class Graph:
     # -- reading ---------------------------------------------------------------------------------------------------
     def __iter__(self) -> Iterator[Node]:
         """Iterate over a snapshot of the nodes in insertion order, skipping those removed meanwhile."""
-        return (n for n in list(self._nodes.values()) if not n.is_removed)
+        return (n for n in list(self._nodes.values()) if n._graph is not None)
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -56,7 +56,7 @@ class Graph:
 
     def nodes_of_type(self, *types: str) -> list[Node]:
         """Return the nodes of these types in insertion order."""
-        return [n for n in self._nodes.values() if n.type in types]
+        return [n for n in self._nodes.values() if n._type in types]
 
     @property
     def root(self) -> Graph:
@@ -251,8 +251,10 @@ class Graph:
 
         Raises :class:`CycleError`.
         """
+        if self._is_ordered():
+            return list(self._nodes.values())
         position = {n: i for i, n in enumerate(self._nodes.values())}
-        waiting = {n: len(_predecessors(n)) for n in position}
+        waiting = {n: len(n.predecessors()) for n in position}
         ready = [i for n, i in position.items() if waiting[n] == 0]
         heapq.heapify(ready)
         nodes = list(position)
@@ -260,7 +262,7 @@ class Graph:
         while ready:
             node = nodes[heapq.heappop(ready)]
             order.append(node)
-            for successor in _successors(node):
+            for successor in node.successors():
                 waiting[successor] -= 1
                 if waiting[successor] == 0:
                     heapq.heappush(ready, position[successor])
@@ -268,17 +270,16 @@ class Graph:
             raise CycleError(_find_cycle([n for n in nodes if waiting[n] > 0]))
         return order
 
-
-def _predecessors(node: Node) -> dict[Node, None]:
-    found = {source.node: None for source in node._inputs if source is not None}
-    found.update(node._control_in)
-    return found
-
-
-def _successors(node: Node) -> dict[Node, None]:
-    found = {reader.node: None for readers in node._consumers for reader in readers}
-    found.update(node._control_out)
-    return found
+    def _is_ordered(self) -> bool:
+        """Tell whether the insertion order is topological; most graphs have it from their file or a former sort."""
+        done: set[Node] = set()
+        for node in self._nodes.values():
+            if not all(source is None or source.node in done for source in node._inputs):
+                return False
+            if not done.issuperset(node._control_in):
+                return False
+            done.add(node)
+        return True
 
 
 def _find_cycle(stuck: list[Node]) -> list[Node]:
@@ -289,5 +290,5 @@ def _find_cycle(stuck: list[Node]) -> list[Node]:
     while node not in seen:
         seen[node] = len(path)
         path.append(node)
-        node = next(p for p in _predecessors(node) if p in members)
+        node = next(p for p in node.predecessors() if p in members)
     return [*reversed(path[seen[node] :]), path[-1]][:-1] or [node]

@@ -133,5 +133,17 @@ class Node:
         """Return the number of data edges that leave this node."""
         return sum(map(len, self._consumers))
 
+    def predecessors(self) -> list[Node]:
+        """Return the nodes from which data and control edges come, each once, in the order of the edges."""
+        found = [source.node for source in self._inputs if source is not None]
+        found += self._control_in
+        return found if len(found) < 2 else list(dict.fromkeys(found))
+
+    def successors(self) -> list[Node]:
+        """Return the nodes to which data and control edges go, each once, in the order in which they were made."""
+        found = [reader.node for readers in self._consumers for reader in readers]
+        found += self._control_out
+        return found if len(found) < 2 else list(dict.fromkeys(found))
+
     def __repr__(self) -> str:
         return f"<{self._type} {self._name}>"

@@ -40,6 +40,8 @@ class Shape(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, dims: Iterable[int] = ()) -> Shape:
+        if type(dims) is cls:
+            return dims
         return super().__new__(cls, [dim if type(dim) in _DIM_TYPES else int(dim) for dim in dims])
 
     @property
@@ -102,7 +104,9 @@ class TensorDesc:
 
     def copy(self) -> TensorDesc:
         """Return an independent copy."""
-        new = TensorDesc(self.shape, self.format, self.data_type, self.origin_shape, self.origin_format)
+        new = TensorDesc.__new__(TensorDesc)
+        new.shape, new.format, new.data_type = self.shape, self.format, self.data_type
+        new.origin_shape, new.origin_format = self.origin_shape, self.origin_format
         new.shape_range = list(self.shape_range)
         new.name = self.name
         new.attrs = dict(self.attrs)

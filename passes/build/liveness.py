@@ -7,7 +7,7 @@ never lies where one of its inputs lies, unless they share a symbol.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ge.graph import Graph, Node, NodeOut
@@ -37,8 +37,10 @@ class Liveness:
     separate_size: int
 
 
-def analyse(graph: Graph, tasks: Sequence[Node], is_sharing: bool = True) -> Liveness:
-    """Find the symbols of ``graph`` when ``tasks`` run in this order.
+def analyse(
+    graph: Graph, tasks: Sequence[Node], is_sharing: bool = True, roots: Mapping[NodeOut, NodeOut] | None = None
+) -> Liveness:
+    """Find the symbols of ``graph`` when ``tasks`` run in this order; ``roots`` are its view roots, if known already.
 
     1. A view shares the symbol of what it shows.
     2. With ``is_sharing``, an elementwise operator writes over an input that dies there (see ``in_place_slots``), but
@@ -49,7 +51,8 @@ def analyse(graph: Graph, tasks: Sequence[Node], is_sharing: bool = True) -> Liv
     """
     symbols = _written(graph, tasks)
     separate_size = sum(symbol.size for symbol in symbols.values())
-    roots = view_roots(graph)
+    if roots is None:
+        roots = view_roots(graph)
     _extend_to_readers(graph, tasks, symbols, roots)
     if is_sharing:
         _merge_in_place(tasks, symbols, roots)
@@ -73,7 +76,7 @@ def _add(symbols: dict[NodeOut, Symbol], node: Node, step: int) -> None:
 
 
 def _extend_to_readers(
-    graph: Graph, tasks: Sequence[Node], symbols: dict[NodeOut, Symbol], roots: dict[NodeOut, NodeOut]
+    graph: Graph, tasks: Sequence[Node], symbols: dict[NodeOut, Symbol], roots: Mapping[NodeOut, NodeOut]
 ) -> None:
     for step, node in enumerate(tasks):
         for source in node.inputs:
@@ -87,7 +90,7 @@ def _extend_to_readers(
             symbol.tensors.append(out)
 
 
-def _merge_in_place(tasks: Sequence[Node], symbols: dict[NodeOut, Symbol], roots: dict[NodeOut, NodeOut]) -> None:
+def _merge_in_place(tasks: Sequence[Node], symbols: dict[NodeOut, Symbol], roots: Mapping[NodeOut, NodeOut]) -> None:
     for step, node in enumerate(tasks):
         slots = in_place_slots(node)
         if not slots:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import ClassVar
@@ -11,7 +10,7 @@ from typing import ClassVar
 from ge.errors import ReportedError
 from ge.graph import CycleError, Graph, Node
 from ge.session import CompileSession
-from ge.tensor_memory import is_computing, is_constant
+from ge.tensor_memory import is_computing, is_constant, view_roots
 from passes.build.liveness import analyse
 from passes.build.placement import bound
 
@@ -59,7 +58,7 @@ def _reorder(graph: Graph, mode: SortingMode) -> bool:
     elif mode is SortingMode.DFS:
         constants = _fixed_at_load(stable)
         orders = [_forward(before, constants, pick) for pick in (_Next.FIRST_READER, _Next.LAST_READER)]
-        order = min(orders, key=lambda order: _peak(graph, order))
+        order = orders[0] if orders[0] == orders[1] else _lowest(graph, orders)
     else:
         order = _backward(before, is_stable=mode is SortingMode.STABLE_RDFS)
     last = {node for node in order if node.type == "NetOutput" and not node.control_outputs}
@@ -71,14 +70,21 @@ def _reorder(graph: Graph, mode: SortingMode) -> bool:
 def _fixed_at_load(stable: list[Node]) -> set[Node]:
     found: set[Node] = set()
     for node in stable:
-        if is_constant(node) and all(before in found for before in _before(node)):
+        if is_constant(node) and found.issuperset(node.predecessors()):
             found.add(node)
     return found
 
 
-def _peak(graph: Graph, order: list[Node]) -> int:
-    symbols = analyse(graph, [node for node in order if is_computing(node)]).symbols
-    return bound([(symbol.size, symbol.first, symbol.last) for symbol in symbols])
+def _lowest(graph: Graph, orders: list[list[Node]]) -> list[Node]:
+    """Return the order in which the fewest bytes are alive at the worst step."""
+    computing = set(filter(is_computing, graph))
+    roots = view_roots(graph)
+
+    def peak(order: list[Node]) -> int:
+        symbols = analyse(graph, [node for node in order if node in computing], roots=roots).symbols
+        return bound([(symbol.size, symbol.first, symbol.last) for symbol in symbols])
+
+    return min(orders, key=peak)
 
 
 class _Next(Enum):
@@ -91,10 +97,10 @@ class _Next(Enum):
 
 def _forward(nodes: list[Node], constants: set[Node], pick: _Next) -> list[Node]:
     """Order by readiness. Constants never hold a node up: they come just before their first reader."""
-    waiting = {node: sum(n not in constants for n in _before(node)) for node in nodes}
+    waiting = {node: sum(n not in constants for n in node.predecessors()) for node in nodes}
     order: list[Node] = []
     is_placed: set[Node] = set()
-    for unread in (node for node in nodes if node in constants and not _after(node)):
+    for unread in (node for node in nodes if node in constants and not node.successors()):
         order.extend(_missing_constants(unread, constants, is_placed))
         order.append(unread)
     ready = deque(node for node in nodes if waiting[node] == 0 and node not in constants)
@@ -105,7 +111,7 @@ def _forward(nodes: list[Node], constants: set[Node], pick: _Next) -> list[Node]
         order.extend(_missing_constants(node, constants, is_placed))
         order.append(node)
         released = []
-        for successor in _after(node):
+        for successor in node.successors():
             waiting[successor] -= 1
             if waiting[successor] == 0:
                 released.append(successor)
@@ -115,9 +121,9 @@ def _forward(nodes: list[Node], constants: set[Node], pick: _Next) -> list[Node]
 
 def _missing_constants(node: Node, constants: set[Node], is_placed: set[Node]) -> list[Node]:
     found: list[Node] = []
-    stack = [n for n in reversed(list(_before(node))) if n in constants and n not in is_placed]
+    stack = [n for n in reversed(node.predecessors()) if n in constants and n not in is_placed]
     while stack:
-        missing = [n for n in _before(stack[-1]) if n not in is_placed]
+        missing = [n for n in stack[-1].predecessors() if n not in is_placed]
         if missing:
             stack.extend(reversed(missing))
             continue
@@ -130,7 +136,7 @@ def _missing_constants(node: Node, constants: set[Node], is_placed: set[Node]) -
 
 def _backward(nodes: list[Node], is_stable: bool) -> list[Node]:
     position = {node: i for i, node in enumerate(nodes)}
-    sinks = [node for node in nodes if not _after(node)]
+    sinks = [node for node in nodes if not node.successors()]
     sinks.sort(key=lambda node: (node.type == "NetOutput") is is_stable)
     order: list[Node] = []
     is_done: dict[Node, bool] = {}
@@ -144,20 +150,8 @@ def _backward(nodes: list[Node], is_stable: bool) -> list[Node]:
                 order.append(node)
             continue
         is_done[node] = False
-        needed: Iterable[Node] = _before(node)
+        needed = node.predecessors()
         if is_stable:
-            needed = sorted(needed, key=position.__getitem__)
-        stack.extend(n for n in reversed(list(needed)) if n not in is_done)
+            needed.sort(key=position.__getitem__)
+        stack.extend(n for n in reversed(needed) if n not in is_done)
     return order
-
-
-def _before(node: Node) -> dict[Node, None]:
-    found = {source.node: None for source in node.inputs if source is not None}
-    found.update(dict.fromkeys(node.control_inputs))
-    return found
-
-
-def _after(node: Node) -> dict[Node, None]:
-    found = {reader.node: None for out in node.outputs() for reader in node.consumers(out.index)}
-    found.update(dict.fromkeys(node.control_outputs))
-    return found

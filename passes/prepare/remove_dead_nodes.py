@@ -36,10 +36,12 @@ def _sweep(graph: Graph) -> bool:
             if producer not in alive:
                 alive.add(producer)
                 stack.append(producer)
-    dead = [n for n in graph.topological_order() if n not in alive]
-    for node in reversed(dead):
-        graph.remove_node(node)
-    return bool(dead)
+    if len(alive) == len(graph):
+        return False
+    for node in reversed(graph.topological_order()):
+        if node not in alive:
+            graph.remove_node(node)
+    return True
 
 
 def _is_stateful(node: Node) -> bool:

@@ -38,7 +38,7 @@ class SetOutputType:
 
 
 def _insert_cast(graph: Graph, net_output: Node, slot: int, target: DataType) -> None:
-    source = net_output.inputs[slot]
+    source = net_output.input(slot)
     assert source is not None
     if source.desc.data_type is DataType.DT_STRING or not has_numpy_dtype(target):
         raise ReportedError(
