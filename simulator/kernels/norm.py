@@ -220,3 +220,56 @@ def _apply(block: Array, scale: Array | None, shift: Array | None, start: int, h
             part = pieces[done : done + count]
             ufunc(part, values[first : first + count, :, np.newaxis], out=part)
             done, first = done + count, 0
+
+
+# -- neighbouring channels ---------------------------------------------------------------------------------------------
+@kernel("LRN", dtypes=FLOATS)
+def build_lrn(request: KernelRequest) -> Kernel | None:
+    """Bind ``x / (bias + alpha * sum of squares of the neighbouring channels) ** beta`` of channels-first data."""
+    op, shape = request.op, request.shape()
+    if op.get("_x_data_format", "NCHW") not in ("NCHW", "NCDHW") or len(shape) < 3 or not prod(shape):
+        return None
+    size = op.get("_x_size", 2 * op.depth_radius + 1)
+    batch, channels, positions = shape[0], shape[1], prod(shape[2:])
+    dtype = compute_dtype(request.dtype())
+    is_narrow = dtype != numpy_dtype(request.dtype())
+    shifts = [s for s in range(-((size - 1) // 2), size // 2 + 1) if abs(s) < channels]
+    block = min(max(BLOCK_ELEMENTS // channels, 1), positions)
+    layout = ScratchLayout()
+    wide, squares, sums = (layout.take([channels * block], dtype) for _ in range(3))
+
+    def run(inputs: Inputs, outputs: Outputs, scratch: Array) -> None:
+        x, y = (a.reshape(batch, channels, positions) for a in (inputs[0], outputs[0]))
+        for sample in range(batch):
+            for start in range(0, positions, block):
+                columns = slice(start, min(start + block, positions))
+                dims = (channels, columns.stop - start)
+                source, square, total = (take(scratch)[: prod(dims)].reshape(dims) for take in (wide, squares, sums))
+                np.copyto(source, x[sample, :, columns], casting="unsafe")
+                np.square(source, out=square)
+                np.copyto(total, square)
+                for shift in shifts:
+                    if shift:
+                        reached = total[max(-shift, 0) : channels - max(shift, 0)]
+                        np.add(reached, square[max(shift, 0) : channels - max(-shift, 0)], out=reached)
+                np.multiply(total, op.alpha, out=total)
+                np.add(total, op.bias, out=total)
+                _to_power(total, op.beta, square)
+                target = square if is_narrow else y[sample, :, columns]
+                np.divide(source, total, out=target)
+                if is_narrow:
+                    np.copyto(y[sample, :, columns], target, casting="unsafe")
+
+    return Kernel("lrn", run, layout.size)
+
+
+def _to_power(base: Array, exponent: float, spare: Array) -> None:
+    """Raise positive numbers to a power in place; roots of roots where that is exact and several times faster."""
+    if exponent == 0.5:
+        np.sqrt(base, out=base)
+    elif exponent == 0.75:
+        np.sqrt(base, out=spare)
+        np.sqrt(spare, out=base)
+        np.multiply(base, spare, out=base)
+    else:
+        np.power(base, exponent, out=base)

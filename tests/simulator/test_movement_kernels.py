@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ge.errors import ReportedError
 from ge.graph.types import data_type_of
 from ge.ops import lookup
+from simulator import InferSession
 from simulator.kernels.rearrange import merged
 from tests.simulator.differential import FLOAT_TYPES, check_kernel
 from tests.simulator.planned_model import run_model, single
@@ -110,6 +112,31 @@ def test_merged_axes_transpose_alike(case: tuple[list[int], list[int]]) -> None:
     dims, order = merged(shape, perm)
     np.testing.assert_array_equal(x.reshape(dims).transpose(order).ravel(), x.transpose(perm).ravel())
     assert not any(b == a + 1 for a, b in pairwise(order))
+
+
+@pytest.mark.parametrize("dtype", ALL_TYPES)
+@pytest.mark.parametrize("widths", [(1, 2, 0, 3), (0, 0, 0, 0), (-1, 2, 1, -2), (2, -1, -1, -1)])
+def test_pad(dtype: Any, widths: tuple[int, ...]) -> None:
+    x, value = counted(4, 5, dtype=dtype), np.array(1, dtype)
+    check_kernel("PadV3", [x, index(*widths), value], kernel="pad", constant=[1, 2])
+    check_kernel("PadV3", [x, index(*widths)], {"paddings_contiguous": False}, kernel="pad", constant=[1])
+    pairs = [list(widths[:2]), list(widths[2:])]
+    check_kernel("PadD", [x], {"paddings": pairs}, kernel="pad")
+
+
+@pytest.mark.parametrize("dtype", ALL_TYPES)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("picked", [(2, 0, -1, 2), ((0, 1), (-2, 1)), ()])
+def test_gather(dtype: Any, axis: int, picked: Any) -> None:
+    indices = np.array(picked, np.int64)
+    check_kernel("GatherV2", [counted(3, 4, 5, dtype=dtype), indices, index(axis)], kernel="gather", constant=[2])
+
+
+def test_gather_refuses_indices_outside() -> None:
+    model = single("GatherV2", [counted(3, 4), np.array([0, 3]), index(0)], constant=[2])
+    session = InferSession(model_path=model)
+    with pytest.raises(ReportedError, match=r"R1050.*node.*3"):
+        session.infer([counted(3, 4), np.array([0, 3])])
 
 
 CAST_TYPES = [*ALL_TYPES, np.int16, np.uint16, np.uint32, np.uint64]

@@ -129,3 +129,21 @@ def test_softmax_of_half_precision_may_give_single() -> None:
 def test_softmax_of_large_and_special_values(type: str) -> None:
     x = np.array([[1e4, 0, -1e4], [-np.inf, 1, 2], [np.nan, 1, 2], [3, 3, 3]], np.float32)
     check_kernel(type, [x], kernel=None)
+
+
+@pytest.mark.parametrize("dtype", FLOAT_TYPES)
+@pytest.mark.parametrize("beta", [0.75, 0.5, 0.9])
+@pytest.mark.parametrize(
+    ("size", "shape"), [(5, (2, 9, 4, 5)), (4, (1, 3, 300, 70)), (9, (1, 2, 3, 3)), (1, (1, 2, 3, 3))]
+)
+def test_response_normalisation(dtype: Any, beta: float, size: int, shape: tuple[int, ...]) -> None:
+    attrs = {"depth_radius": (size - 1) // 2, "_x_size": size, "alpha": 0.1, "beta": beta, "bias": 1.5}
+    check_kernel("LRN", [tensor(*shape, dtype=dtype)], attrs, kernel="lrn")
+
+
+def test_response_normalisation_equals_onnxruntime() -> None:
+    x = tensor(2, 9, 4, 5)
+    [expected] = run_onnx("LRN", [x], {"size": 5, "alpha": 0.5, "beta": 0.75, "bias": 2.0})
+    attrs = {"depth_radius": 2, "alpha": 0.1, "beta": 0.75, "bias": 2.0}
+    [found] = run_model(single("LRN", [x], attrs), [x])
+    assert_equal_meaning(found, expected.astype(np.float64))
