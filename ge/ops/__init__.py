@@ -42,6 +42,7 @@ from ge.ops import (
     slicing,
     softmax,
     spectral,
+    strings,
     suppression,
 )
 from ge.ops.registry import (
@@ -98,6 +99,7 @@ FAMILIES = (
     slicing,
     softmax,
     spectral,
+    strings,
     suppression,
 )
 

@@ -44,6 +44,7 @@ from parsers.onnx import (
     slicing,
     softmax,
     spectral,
+    strings,
 )
 from parsers.onnx.functions import Functions
 from parsers.onnx.graph_builder import Feed, GraphBuilder, ModelContext
@@ -88,6 +89,7 @@ FAMILIES = (
     slicing,
     softmax,
     spectral,
+    strings,
 )
 """The modules whose import fills the table of mappings."""
 
