@@ -25,9 +25,6 @@ from ge.ops.signature import parse_signature
 Known = tuple[Shape, DataType]
 """What is known of a tensor at compile time."""
 
-MAX_NESTING = 64
-"""Bodies within bodies, calls within calls: what works level by level stays far from the interpreter's limit."""
-
 
 # -- bodies ------------------------------------------------------------------------------------------------------------
 def _known(desc: TensorDesc) -> Known:
