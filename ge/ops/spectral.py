@@ -1,7 +1,7 @@
 """Fourier transforms and mel spectra. GE has no such operators; these are ours.
 
 A complex number is an axis of two at the end, real and imaginary part; an axis of one there makes the tensor real.
-All is computed in float64 and rounded once.
+All is computed in the precision of the signal, float16 and its like in float32.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ def _complex(x: Array) -> Array:
     """Join real and imaginary part."""
     if x.shape[-1] not in (1, 2):
         raise Misfit(f"the last axis of shape {list(x.shape)} must be 1 (real) or 2 (real and imaginary part)")
-    wide = x.astype(np.float64)
-    joined: Array = wide[..., 0] if x.shape[-1] == 1 else wide[..., 0] + 1j * wide[..., 1]
+    joined: Array = x[..., 0] if x.shape[-1] == 1 else x[..., 0] + 1j * x[..., 1]
     return joined
 
 
@@ -137,7 +136,7 @@ def stft(op: Any, x: Array, frame_step: Array, window: Array | None, frame_lengt
     _count_frames(signal.shape[1], length, step)
     frames = np.lib.stride_tricks.sliding_window_view(signal, length, 1)[:, ::step]
     if window is not None:
-        frames = frames * window.reshape(-1).astype(np.float64)
+        frames = frames * window.reshape(-1).astype(frames.real.dtype)
     spectrum = np.fft.fft(frames, axis=-1)
     return _parts(spectrum[..., : length // 2 + 1] if op.onesided else spectrum)
 
