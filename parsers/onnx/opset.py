@@ -61,14 +61,17 @@ def type_string(domain: str, version: int, op_type: str) -> str:
 def schema_of(domain: str, op_type: str, version: int) -> defs.OpSchema | None:
     """Return the schema that rules ``op_type`` in ``version`` of ``domain``, or ``None``.
 
-    For operators that this version deprecates it is the last schema before: models that still use them are meant so.
+    For operators that this version deprecates it is the last schema before, if there is one: models that still use
+    them are meant so.
     """
-    while version > 0:
-        try:
-            schema = defs.get_schema(op_type, version, domain)
-        except defs.SchemaError:
-            return None
-        if not schema.deprecated:
-            return schema
-        version = schema.since_version - 1
-    return None
+    newest = found = _newest_schema(domain, op_type, version)
+    while found is not None and found.deprecated:
+        found = _newest_schema(domain, op_type, found.since_version - 1)
+    return newest if found is None else found
+
+
+def _newest_schema(domain: str, op_type: str, version: int) -> defs.OpSchema | None:
+    try:
+        return defs.get_schema(op_type, version, domain) if version > 0 else None
+    except defs.SchemaError:
+        return None

@@ -177,6 +177,7 @@ OLDER: dict[str, ModelProto] = {
         "MatMulInteger", np.arange(12, dtype=np.uint8).reshape(3, 4), np.arange(20, dtype=np.uint8).reshape(4, 5),
         np.uint8(3), np.uint8([5, 6, 7, 8, 9]), opset=10,
     ),
+    "GroupNormalization 18": one("GroupNormalization", (2, 6, 3), drawn((2,)), drawn((2,)), opset=18, num_groups=2),
     "GroupNormalization 21": one("GroupNormalization", (2, 6, 3), drawn((6,)), drawn((6,)), opset=21, num_groups=2),
     "Gelu 20 tanh": one("Gelu", IMAGE, opset=20, approximate="tanh"),
     "GridSample 16 bicubic": one("GridSample", (1, 2, 4, 5), drawn((1, 3, 3, 2), 3), opset=16, mode="bicubic"),
