@@ -8,10 +8,22 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any
 
+from ge.error import GeError, GraphEditError
+from ge.graph.attributes import checked_key, found, settable
 from ge.graph.node import AttrValue, Node, NodeIn, NodeOut
 from ge.graph.tensor import Tensor
 from ge.graph.tensor_desc import TensorDesc
+
+
+class DumpFormat(Enum):
+    """Forms in which a graph can be written out for people and tools."""
+
+    kOnnx = 0
+    kTxt = 1
+    kReadable = 2
 
 
 class CycleError(ValueError):
@@ -29,7 +41,7 @@ class Graph:
     """
 
     def __init__(self, name: str = "graph", parent: Graph | None = None) -> None:
-        self.name = name
+        self.name = checked_key(name, "graph name")
         self.parent = parent
         self.attrs: dict[str, AttrValue] = {}
         self.subgraphs: dict[str, Graph] = {}
@@ -119,7 +131,7 @@ class Graph:
     ) -> Node:
         """Add a node. ``name`` must be free. Without ``output_descs`` the outputs are float32 of unknown rank."""
         if name in self._nodes:
-            raise ValueError(f"graph {self.name} already has a node named {name}")
+            raise GraphEditError(f"graph {self.name} already has a node named {name}")
         descs = [TensorDesc([-2]) for _ in range(n_outputs)] if output_descs is None else list(output_descs)
         node = Node(self, name, type, len(inputs), descs)
         if attrs:
@@ -127,6 +139,7 @@ class Graph:
         self._nodes[name] = node
         if type == "NetOutput":
             self._net_output = node
+            self._outputs = []
         for slot, source in enumerate(inputs):
             if source is not None:
                 self.set_input(node, slot, source)
@@ -138,16 +151,28 @@ class Graph:
         return node.output(0)
 
     def add_subgraph(self, graph: Graph) -> None:
-        """Hand ``graph`` to the root. Its name must be free."""
+        """Hand ``graph`` and the bodies that it has to the root. Their names must be free."""
+        _checked(graph, Graph, "subgraph")
         root = self.root
         if graph.name in root.subgraphs or graph.name == root.name:
-            raise ValueError(f"graph {root.name} already has a subgraph named {graph.name}")
-        graph.parent = root
-        root.subgraphs[graph.name] = graph
+            raise GraphEditError(f"graph {root.name} already has a subgraph named {graph.name}")
+        if graph is root or (graph.parent is not None and graph.parent.subgraphs.get(graph.name) is graph):
+            raise GraphEditError(f"graph {graph.name} is part of a model already")
+        own = list(graph.subgraphs.values())
+        for body in own:
+            if body.name in root.subgraphs or body.name in (root.name, graph.name):
+                raise GraphEditError(f"graph {root.name} already has a subgraph named {body.name}")
+        for part in [graph, *own]:
+            part.parent = root
+            root.subgraphs[part.name] = part
+        graph.subgraphs = {}
 
     def remove_subgraph(self, name: str) -> None:
         """Forget the subgraph ``name``."""
-        self.root.subgraphs.pop(name).parent = None
+        removed = self.root.subgraphs.pop(checked_key(name, "name"), None)
+        if removed is None:
+            raise GraphEditError(f"graph {self.root.name} has no subgraph named {name}")
+        removed.parent = None
 
     def append_input(self, node: Node, source: NodeOut | None) -> int:
         """Add one input slot at the end of ``node`` and return its index."""
@@ -174,17 +199,15 @@ class Graph:
 
         The input descriptor becomes a copy of the source's descriptor.
         """
+        if source is not None and source.node._graph is not self:
+            raise GraphEditError(f"{source} is not in graph {self.name}, {node.name} is")
         old = node._inputs[slot]
         if old is not None:
             del old.node._consumers[old.index][NodeIn(node, slot)]
         node._inputs[slot] = source
-        if source is None:
-            node.input_descs[slot] = None
-            return
-        if source.node._graph is not self:
-            raise ValueError(f"{source} is not in graph {self.name}, {node.name} is")
-        source.node._consumers[source.index][NodeIn(node, slot)] = None
-        node.input_descs[slot] = source.desc.copy()
+        if source is not None:
+            source.node._consumers[source.index][NodeIn(node, slot)] = None
+        node.take_desc(slot)
 
     def set_type(self, node: Node, type: str) -> None:
         """Change the operator type of ``node``."""
@@ -193,7 +216,7 @@ class Graph:
     def rename(self, node: Node, name: str) -> None:
         """Give ``node`` a new, free name (its place in the iteration order moves to the end)."""
         if name in self._nodes:
-            raise ValueError(f"graph {self.name} already has a node named {name}")
+            raise GraphEditError(f"graph {self.name} already has a node named {name}")
         del self._nodes[node._name]
         node._name = name
         self._nodes[name] = node
@@ -221,12 +244,26 @@ class Graph:
             self.set_input(reader.node, reader.index, new)
         self._outputs = [new if out == old else out for out in self._outputs]
 
-    def remove_node(self, node: Node) -> None:
-        """Remove a node that nobody reads. Control edges are passed on from its predecessors to its successors."""
+    def remove_unread(self, node: Node) -> None:
+        """Remove a node that nobody reads; a node with readers is a fault of the caller."""
         if self.is_read(node):
-            raise ValueError(f"node {node.name} still has readers")
+            raise GraphEditError(f"node {node.name} still has readers")
+        self.remove_node(node)
+
+    def remove_node(self, node: Node) -> None:
+        """Remove a node and its edges, as GE does: ports that read it are left unconnected.
+
+        Control edges are passed on from its predecessors to its successors. What a NetOutput read stays a result.
+        """
+        self._check_mine(node, "node")
+        if node is self._net_output:
+            self._outputs = self.outputs
+            self._net_output = None
         for slot in range(len(node._inputs)):
             self.set_input(node, slot, None)
+        for index in range(len(node._consumers)):
+            for reader in node.consumers(index):
+                self.set_input(reader.node, reader.index, None)
         before, after = node.control_inputs, node.control_outputs
         for b in before:
             self.remove_control(b, node)
@@ -237,8 +274,6 @@ class Graph:
                 self.add_control(b, a)
         del self._nodes[node.name]
         node._graph = None
-        if node is self._net_output:
-            self._net_output = None
 
     def reorder(self, order: Sequence[Node]) -> None:
         """Make ``order`` (all nodes, each once) the iteration order."""
@@ -280,6 +315,171 @@ class Graph:
                 return False
             done.add(node)
         return True
+
+    # -- CANN's interface ------------------------------------------------------------------------------------------
+    # add_subgraph, remove_subgraph and remove_node above are part of it. Failures are RuntimeErrors, arguments of other
+    # types TypeErrors.
+    def __copy__(self) -> Graph:
+        raise GeError("a Graph cannot be copied")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        raise GeError("a Graph cannot be copied")
+
+    def __str__(self) -> str:
+        """The readable dump."""
+        return self.dump_to_stream()
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {len(self)} nodes>"
+
+    def get_direct_nodes(self) -> list[Node]:
+        """Return the nodes of this graph without those of its bodies, in node-list order."""
+        return list(self._nodes.values())
+
+    def get_all_nodes(self) -> list[Node]:
+        """Return the nodes of this graph, then those of its bodies."""
+        return [node for part in self._with_bodies() for node in part._nodes.values()]
+
+    def _with_bodies(self) -> list[Graph]:
+        if self.parent is None:
+            return self.all_graphs()
+        parts, owned = [self], self.root.subgraphs
+        for part in parts:
+            names = [name for node in part._nodes.values() for _, name in node.subgraphs]
+            parts += [owned[name] for name in dict.fromkeys(names) if name in owned and owned[name] not in parts]
+        return parts
+
+    def get_all_subgraphs(self) -> list[Graph]:
+        """Return the bodies that belong to this graph, those of bodies included."""
+        return self._with_bodies()[1:]
+
+    def get_subgraph(self, name: str) -> Graph | None:
+        """Return the body of that name; ``None`` if there is none."""
+        return self.root.subgraphs.get(checked_key(name, "name"))
+
+    def find_node_by_name(self, name: str) -> Node:
+        """Return the node of that name in this graph. Raises ``RuntimeError`` when there is none."""
+        node = self._nodes.get(checked_key(name, "name"))
+        if node is None:
+            raise GeError(f"graph {self.name} has no node named {name}")
+        return node
+
+    def get_attr(self, key: str) -> Any:
+        """Return the value of a graph attribute."""
+        return found(self.attrs, key, f"graph {self.name}")
+
+    def set_attr(self, key: str, value: Any) -> None:
+        """Set a graph attribute; values as in :meth:`Node.set_attr`."""
+        checked_key(key)
+        self.attrs[key] = settable(value)
+
+    def add_data_edge(self, src_node: Node, src_port_index: int, dst_node: Node, dst_port_index: int) -> None:
+        """Connect an output to an input port that has no producer.
+
+        Optional ports that were left out at the end of the node come to be; a further element of a dynamic input does
+        not (see :meth:`append_input`).
+        """
+        self._check_ends(src_node, src_port_index, dst_node, dst_port_index)
+        if not 0 <= src_port_index < len(src_node.output_descs):
+            raise GraphEditError(f"node {src_node.name} has {len(src_node.output_descs)} outputs, no {src_port_index}")
+        if not 0 <= dst_port_index < _widest(dst_node):
+            raise GraphEditError(f"node {dst_node.name} ({dst_node.type}) has no input {dst_port_index}")
+        old = dst_node.input(dst_port_index)
+        if old is not None:
+            raise GraphEditError(f"input {dst_port_index} of node {dst_node.name} reads {old}: remove that edge first")
+        while len(dst_node._inputs) <= dst_port_index:
+            self.append_input(dst_node, None)
+        self.set_input(dst_node, dst_port_index, NodeOut(src_node, src_port_index))
+
+    def add_control_edge(self, src_node: Node, dst_node: Node) -> None:
+        """Let ``dst_node`` run after ``src_node``."""
+        self._check_mine(src_node, "src_node")
+        self._check_mine(dst_node, "dst_node")
+        if src_node is dst_node:
+            raise GraphEditError(f"node {src_node.name} cannot run after itself")
+        self.add_control(src_node, dst_node)
+
+    def remove_edge(self, src_node: Node, src_port_index: int, dst_node: Node, dst_port_index: int) -> None:
+        """Remove a data edge, or with both ports -1 a control edge. An edge that is not there is a failure."""
+        self._check_ends(src_node, src_port_index, dst_node, dst_port_index)
+        if src_port_index == dst_port_index == -1:
+            if dst_node not in src_node._control_out:
+                raise GraphEditError(f"there is no control edge from node {src_node.name} to node {dst_node.name}")
+            self.remove_control(src_node, dst_node)
+            return
+        if dst_node.input(dst_port_index) != (src_node, src_port_index):
+            raise GraphEditError(
+                f"there is no edge from output {src_port_index} of node {src_node.name} "
+                f"to input {dst_port_index} of node {dst_node.name}"
+            )
+        self.set_input(dst_node, dst_port_index, None)
+
+    def _check_ends(self, src_node: Node, src_port: int, dst_node: Node, dst_port: int) -> None:
+        self._check_mine(src_node, "src_node")
+        _checked(src_port, int, "src_port_index")
+        self._check_mine(dst_node, "dst_node")
+        _checked(dst_port, int, "dst_port_index")
+
+    def _check_mine(self, node: Node, what: str) -> None:
+        _checked(node, Node, what)
+        if node.graph is not self:
+            raise GraphEditError(f"node {node.name} is in graph {node.graph.name}, not in {self.name}")
+
+    def dump_to_stream(self, format: DumpFormat = DumpFormat.kReadable) -> str:
+        """Return the graph and its bodies as text: readable listing, ONNX-shaped text, or text of a ModelDef."""
+        from ge.dump.on_demand import graph_text  # ge.dump imports this module
+
+        return graph_text(self, _checked(format, DumpFormat, "format"))
+
+    def dump_to_file(self, format: DumpFormat = DumpFormat.kReadable, suffix: str = "") -> None:
+        """Write :meth:`dump_to_stream` into a new file, named as GE names its stage dumps; ``suffix`` is the stage."""
+        from ge.dump.on_demand import write_graph_text
+
+        write_graph_text(self, _checked(format, DumpFormat, "format"), checked_key(suffix, "suffix"))
+
+    def save_to_air(self, file_path: str) -> None:
+        """Write the graph and its bodies to a file that :meth:`load_from_air` reads.
+
+        It is one serialised ``ge.proto.ModelDef`` with all constants inside. Floating point attributes are 32 bits wide
+        there.
+        """
+        from ge.proto.air import write_air
+
+        write_air(self, checked_key(file_path, "file_path"))
+
+    def load_from_air(self, file_path: str) -> None:
+        """Replace this graph, name included, by that of a file of :meth:`save_to_air`. The old nodes are removed."""
+        from ge.proto.air import read_air
+
+        self._become(read_air(checked_key(file_path, "file_path")))
+
+    def _become(self, other: Graph) -> None:
+        if self.parent is not None:
+            raise GraphEditError(f"graph {self.name} is part of a model: only a whole model can be loaded")
+        for part in self.all_graphs():
+            for node in part:
+                part.remove_node(node)
+            part.parent = None
+        for node in other:
+            node._graph = self
+        for body in other.subgraphs.values():
+            body.parent = self
+        self.__dict__.update(other.__dict__)
+
+
+def _checked(value: Any, expected: type[Any], what: str) -> Any:
+    if not isinstance(value, expected):
+        raise TypeError(f"{what} must be {expected.__name__}, not {type(value).__name__}")
+    return value
+
+
+def _widest(node: Node) -> int:
+    """Return how many input ports a node can have: what it has, or what its signature fixes."""
+    from ge.ops import lookup  # ge.ops imports this module
+
+    definition = lookup(node.type)
+    most = None if definition is None else definition.signature.max_inputs
+    return len(node._inputs) if most is None else max(most, len(node._inputs))
 
 
 def _find_cycle(stuck: list[Node]) -> list[Node]:

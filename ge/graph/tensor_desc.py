@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, SupportsIndex, overload
 
+from ge.error import GeError
 from ge.graph.types import DataType, Format
 
 UNKNOWN_DIM = -1
@@ -71,8 +73,52 @@ class Shape(tuple[int, ...]):
             count *= d
         return count
 
+    # CANN's Shape is a list: comparison with lists, slices and sums behave as there.
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    @overload
+    def __getitem__(self, key: SupportsIndex, /) -> int: ...
+    @overload
+    def __getitem__(self, key: slice[Any, Any, Any], /) -> Shape: ...
+    def __getitem__(self, key: SupportsIndex | slice[Any, Any, Any], /) -> int | Shape:
+        found = tuple.__getitem__(self, key)
+        return Shape(found) if isinstance(key, slice) else found
+
+    def __add__(self, other: Any, /) -> Any:
+        return list(self) + other if isinstance(other, list) else tuple.__add__(self, other)
+
+    def __radd__(self, other: Any, /) -> Any:
+        return other + list(self) if isinstance(other, list) else NotImplemented
+
     def __repr__(self) -> str:
         return f"[{','.join(map(str, self))}]"
+
+
+def checked_dims(dims: object, what: str = "shape") -> Shape:
+    """Return ``dims`` as a Shape. Raises ``TypeError`` unless it is a list (or tuple) of ints."""
+    if isinstance(dims, Shape):
+        return dims
+    if not isinstance(dims, list | tuple) or not all(isinstance(d, int) for d in dims):
+        raise TypeError(f"{what} must be a list of int, not {dims!r}")
+    return Shape(dims)
+
+
+def _checked_format(format: object, what: str = "format") -> Format:
+    if not isinstance(format, Format):
+        raise TypeError(f"{what} must be a Format, not {type(format).__name__}")
+    return format
+
+
+def _checked_data_type(data_type: object) -> DataType:
+    if not isinstance(data_type, DataType):
+        raise TypeError(f"data type must be a DataType, not {type(data_type).__name__}")
+    return data_type
 
 
 class TensorDesc:
@@ -94,8 +140,8 @@ class TensorDesc:
         origin_format: Format | None = None,
     ) -> None:
         self.shape = Shape(() if shape is None else shape)
-        self.format = format
-        self.data_type = data_type
+        self.format = _checked_format(format)
+        self.data_type = _checked_data_type(data_type)
         self.origin_shape = self.shape if origin_shape is None else Shape(origin_shape)
         self.origin_format = format if origin_format is None else origin_format
         self.shape_range: list[tuple[int, int]] = []
@@ -112,6 +158,12 @@ class TensorDesc:
         new.attrs = dict(self.attrs)
         return new
 
+    def __copy__(self) -> TensorDesc:
+        raise GeError("a TensorDesc is copied with its method copy")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TensorDesc:
+        raise GeError("a TensorDesc is copied with its method copy")
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TensorDesc):
             return NotImplemented
@@ -122,14 +174,14 @@ class TensorDesc:
     def __repr__(self) -> str:
         return f"TensorDesc({self.data_type.name}, {self.shape}@{self.format.name})"
 
-    # CANN's accessor spelling; setters chain.
+    # CANN's accessor spelling; setters chain and raise TypeError for values of another type.
     def get_shape(self) -> Shape:
         """Return the storage shape."""
         return self.shape
 
     def set_shape(self, shape: Iterable[int]) -> TensorDesc:
         """Set the storage shape."""
-        self.shape = Shape(shape)
+        self.shape = checked_dims(shape)
         return self
 
     def get_origin_shape(self) -> Shape:
@@ -138,7 +190,7 @@ class TensorDesc:
 
     def set_origin_shape(self, shape: Iterable[int]) -> TensorDesc:
         """Set the origin shape."""
-        self.origin_shape = Shape(shape)
+        self.origin_shape = checked_dims(shape, "origin shape")
         return self
 
     def get_format(self) -> Format:
@@ -147,7 +199,7 @@ class TensorDesc:
 
     def set_format(self, format: Format) -> TensorDesc:
         """Set the storage format."""
-        self.format = format
+        self.format = _checked_format(format)
         return self
 
     def get_origin_format(self) -> Format:
@@ -156,7 +208,7 @@ class TensorDesc:
 
     def set_origin_format(self, format: Format) -> TensorDesc:
         """Set the origin format."""
-        self.origin_format = format
+        self.origin_format = _checked_format(format, "origin format")
         return self
 
     def get_data_type(self) -> DataType:
@@ -165,5 +217,5 @@ class TensorDesc:
 
     def set_data_type(self, data_type: DataType) -> TensorDesc:
         """Set the element type."""
-        self.data_type = data_type
+        self.data_type = _checked_data_type(data_type)
         return self

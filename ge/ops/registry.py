@@ -51,6 +51,7 @@ class OpDef:
     ``compute`` is ``None`` for operators without a numpy meaning (graph boundary, control flow).
     ``is_stateful`` marks operators that must not be folded, merged or removed when unread (random numbers, for one).
     ``value_infer`` may give a constant result from shapes alone (Shape, Size, Rank).
+    ``plugin`` names the module of ``ge.es`` that offers the operator besides ``all`` (``custom``, for one).
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class OpDef:
         exact_types: bool = False,
         is_stateful: bool = False,
         value_infer: Callable[[InferContext], Array | None] | None = None,
+        plugin: str = "",
     ) -> None:
         self.signature = signature
         self.infer = infer
@@ -69,6 +71,7 @@ class OpDef:
         self.exact_types = exact_types
         self.is_stateful = is_stateful
         self.value_infer = value_infer
+        self.plugin = plugin
 
     @property
     def type(self) -> str:
@@ -291,7 +294,7 @@ def infer_node(node: Node, value_of: ValueOf = const_value, new_value_of: NewVal
         desc.data_type = dtype
     for index in range(len(node.output_descs)):
         for reader in node.consumers(index):
-            reader.node.input_descs[reader.index] = node.output_descs[index].copy()
+            reader.node.take_desc(reader.index)
     return changed
 
 

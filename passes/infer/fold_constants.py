@@ -103,7 +103,7 @@ def _replace(graph: Graph, node: Node, values: ConstantValues) -> bool:
 
 def _remove_unread(graph: Graph, node: Node) -> None:
     sources = [s.node for s in node.inputs if s is not None]
-    graph.remove_node(node)
+    graph.remove_unread(node)
     for source in dict.fromkeys(sources):
         if source.type == "Const" and not source.is_removed and not graph.is_read(source):
-            graph.remove_node(source)
+            graph.remove_unread(source)

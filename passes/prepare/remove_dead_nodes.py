@@ -40,7 +40,7 @@ def _sweep(graph: Graph) -> bool:
         return False
     for node in reversed(graph.topological_order()):
         if node not in alive:
-            graph.remove_node(node)
+            graph.remove_unread(node)
     return True
 
 

@@ -50,7 +50,7 @@ def _bypass(graph: Graph, node: Node) -> bool:
     for out, source in zip(node.outputs(), sources, strict=True):
         assert source is not None
         graph.replace_uses(out, source)
-    graph.remove_node(node)
+    graph.remove_unread(node)
     return True
 
 

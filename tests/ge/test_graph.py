@@ -52,12 +52,12 @@ def test_removal_needs_no_readers_and_hands_control_edges_on() -> None:
     graph = parse_graph(DIAMOND)
     a, b, c = (graph.find(n) for n in "abc")
     with pytest.raises(ValueError, match="still has readers"):
-        graph.remove_node(b)
+        graph.remove_unread(b)
     extra = graph.add_node("Relu", "extra", [a.output()])
     after = graph.add_node("Relu", "after", [a.output()])
     graph.add_control(c, extra)
     graph.add_control(extra, after)
-    graph.remove_node(extra)
+    graph.remove_unread(extra)
     assert after.control_inputs == (c,)
     assert c.control_outputs == (after,)
     assert extra.is_removed

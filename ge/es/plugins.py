@@ -1,0 +1,65 @@
+"""Plugin modules: what ``from ge.es.<plugin> import <Operator>`` finds.
+
+CANN spreads its operator functions over packages by family; which package holds an operator differs between versions,
+so ``all``, ``math`` and ``nn`` all offer every operator here. ``custom`` offers those whose definition says
+``plugin="custom"``. Functions are made when they are first asked for; an operator registered later is found at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+from ge.ops import lookup, registered_types
+from ge.ops.registry import OpDef
+
+PLUGINS = ("all", "custom", "math", "nn")
+
+BOUNDARY_TYPES = frozenset({"Data", "RefData", "AippData", "AnyData", "Variable", "NetOutput"})
+"""Made by a GraphBuilder's own methods only."""
+
+
+def list_plugins() -> list[str]:
+    """Return the names of the plugin modules."""
+    return list(PLUGINS)
+
+
+def get_plugin(plugin_name: str) -> ModuleType | None:
+    """Return the plugin module of that name; ``None`` when there is none."""
+    return importlib.import_module(f"ge.es.{plugin_name}") if plugin_name in PLUGINS else None
+
+
+def offered(plugin: str) -> list[str]:
+    """Return the operator types that a plugin offers now, sorted."""
+    return [type_ for type_ in registered_types() if _offers(plugin, lookup(type_))]
+
+
+def function(plugin: str, type: str) -> Callable[..., Any]:
+    """Return the function of an operator. Raises ``AttributeError`` when the plugin does not offer it."""
+    definition = lookup(type)
+    if definition is None or not _offers(plugin, definition):
+        raise AttributeError(f"module ge.es.{plugin} has no operator {type}")
+    return _function_of(definition)
+
+
+def _offers(plugin: str, definition: OpDef | None) -> bool:
+    if definition is None or definition.type in BOUNDARY_TYPES:
+        return False
+    return plugin != "custom" or definition.plugin == "custom"
+
+
+@lru_cache(maxsize=4096)
+def _function_of(definition: OpDef) -> Callable[..., Any]:
+    from ge.es.op_function import make_function  # numpy and builder parts are not needed to list plugins
+
+    return make_function(definition)
+
+
+def attribute(plugin: str, name: str) -> Any:
+    """Answer a plugin module's ``__getattr__``."""
+    if name == "__all__":
+        return offered(plugin)
+    return function(plugin, name)
