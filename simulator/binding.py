@@ -29,7 +29,7 @@ def cannot_run(node: Node, reason: str) -> ReportedError:
 
 def allocate(size: int, purpose: str) -> Array:
     """Return ``size`` zeroed bytes that start on a page. Raises R1062 when they cannot be had."""
-    available = _physical_memory()
+    available = physical_memory()
     if available is None or size <= available:
         try:
             raw = np.empty(size + PAGE, np.uint8)
@@ -43,7 +43,8 @@ def allocate(size: int, purpose: str) -> Array:
     raise ReportedError("R1062", needed=size, purpose=purpose, available="too few" if available is None else available)
 
 
-def _physical_memory() -> int | None:
+def physical_memory() -> int | None:
+    """Return the bytes of memory that this machine has, ``None`` when it does not tell."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -84,15 +85,23 @@ def choose_kernel(node: Node, constants: Mapping[int, Array]) -> Kernel:
 
     ``constants`` are the values, by input slot, that stay the same as long as the kernel is used. Raises R1051.
     """
-    definition = definition_of(node)
-    request = KernelRequest(
+    request = _request(node, constants)
+    found = choose(request)
+    return reference_kernel(request, definition_of(node)) if found is None else found
+
+
+def slow_kernel(node: Node) -> Kernel:
+    """Return the kernel that is the operator's reference semantics. Raises R1051 when it has none."""
+    return reference_kernel(_request(node, {}), definition_of(node))
+
+
+def _request(node: Node, constants: Mapping[int, Array]) -> KernelRequest:
+    return KernelRequest(
         node.name,
         node.type,
-        definition.attributes(node.attrs),
+        definition_of(node).attributes(node.attrs),
         node.attrs,
         tuple(None if source is None else source.desc for source in node.inputs),
         tuple(node.output_descs),
         constants,
     )
-    found = choose(request)
-    return reference_kernel(request, definition) if found is None else found
