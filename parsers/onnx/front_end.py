@@ -25,6 +25,7 @@ from parsers.onnx import (
     loss,
     math,
     matmul,
+    ml,
     norm,
     optional,
     pad,
@@ -45,6 +46,7 @@ from parsers.onnx import (
     softmax,
     spectral,
     strings,
+    training,
 )
 from parsers.onnx.functions import Functions
 from parsers.onnx.graph_builder import Feed, GraphBuilder, ModelContext
@@ -70,6 +72,7 @@ FAMILIES = (
     loss,
     math,
     matmul,
+    ml,
     norm,
     optional,
     pad,
@@ -90,6 +93,7 @@ FAMILIES = (
     softmax,
     spectral,
     strings,
+    training,
 )
 """The modules whose import fills the table of mappings."""
 
