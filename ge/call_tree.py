@@ -6,7 +6,7 @@ A body's Data node stands for an input of the node that calls it.
 from __future__ import annotations
 
 from ge.graph.graph import Graph
-from ge.graph.node import Node
+from ge.graph.node import Node, NodeOut
 
 MAX_NESTING = 64
 """Bodies within bodies, calls within calls: what works level by level stays far from the interpreter's limit."""
@@ -27,6 +27,18 @@ def parent_slot(data: Node, caller: Node) -> int:
     if slot is None:
         return int(data.attrs.get("index", 0)) + (caller.type in _CONDITION_FIRST)
     return int(slot)
+
+
+def unchanged_slots(body: Graph, caller: Node) -> set[int]:
+    """Return the input slots of a loop that its body gives back as it got them."""
+    slots = set()
+    for position, out in enumerate(body.outputs):
+        source: NodeOut | None = out
+        while source is not None and source.node.type == "Identity":
+            source = source.node.input(0)
+        if source is not None and source.node.type == "Data" and parent_slot(source.node, caller) == position:
+            slots.add(position)
+    return slots
 
 
 def callers(root: Graph) -> dict[str, Node]:

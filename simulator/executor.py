@@ -12,7 +12,8 @@ from threadpoolctl import ThreadpoolController
 
 from ge.errors import ReportedError
 from simulator.kernels.registry import Array, Kernel
-from simulator.loader import ExecutionPlan, Step
+from simulator.loader import ExecutionPlan
+from simulator.steps import Step
 
 
 def usable_cores() -> int:
@@ -92,7 +93,7 @@ class Executor(RunLoop):
     """Runs an execution plan. There is one arena, so one run at a time.
 
     Feeds must have the inputs' shapes and dtypes; they are copied. ``after_step``, if set, sees every step when it is
-    done.
+    done, those of bodies too.
     """
 
     def __init__(self, plan: ExecutionPlan, threads: int | None = None, name: str = "model") -> None:
@@ -105,11 +106,17 @@ class Executor(RunLoop):
             np.copyto(binding.array, feed)
 
     def _compute(self) -> None:
+        self._run_steps(self.plan.steps)
+
+    def _run_steps(self, steps: Sequence[Step]) -> None:
         step = None
         try:
-            for step in self.plan.steps:
-                self.share(step.kernel)
-                step.call()
+            for step in steps:
+                if step.control is not None:
+                    step.control(self._run_steps)
+                else:
+                    self.share(step.kernel)
+                    step.call()
                 if self.after_step is not None:
                     self.after_step(step)
         except ReportedError:

@@ -8,22 +8,25 @@ numbers, but reads and writes nothing outside the arena.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
+from ge.call_tree import CallFault, callers, parent_slot, unchanged_slots
 from ge.collector import collector_at_rest
 from ge.errors import ReportedError
 from ge.graph import Graph, Node, NodeOut, TensorDesc
 from ge.graph.types import DataType, has_numpy_dtype, numpy_dtype
-from ge.plan import GraphPlan, Plan, TaskType
+from ge.plan import ALIGNMENT, Block, GraphPlan, Plan, TaskType
 from ge.tensor_memory import LOAD_TIME_CONST
 from simulator.binding import allocate, cannot_run, choose_kernel, constant_array, damaged, definition_of
+from simulator.control import Body, BoundCall, Control, control_of
 from simulator.kernels import Kernel
 from simulator.kernels.registry import Array
+from simulator.steps import Step, run_plainly
 
 _BOUNDARY = frozenset({"Data", "Const", "NetOutput", "NoOp"})
 
@@ -45,18 +48,6 @@ class IoBinding:
     name: str
     desc: TensorDesc
     array: Array
-
-
-@dataclass(frozen=True)
-class Step:
-    """One ready call. ``inputs`` and ``outputs`` are the views that ``call`` reads and writes."""
-
-    node: str
-    type: str
-    kernel: Kernel
-    inputs: tuple[Array | None, ...]
-    outputs: tuple[Array | None, ...]
-    call: Callable[[], None]
 
 
 @dataclass
@@ -90,43 +81,70 @@ def load(model: RunnableModel) -> ExecutionPlan:
     graph_plan = model.plan.graphs.get(model.graph.name)
     if graph_plan is None:
         raise damaged(model.graph, f"it has no plan for the graph {model.graph.name}")
-    return _Loader(model.graph, graph_plan, output_names(model)).load()
+    try:
+        callers(model.graph)
+    except CallFault as fault:
+        raise damaged(model.graph, str(fault)) from fault
+    arena = allocate(graph_plan.arena_size, "tensors")
+    binder = _Binder(model.plan, model.graph, graph_plan, arena)
+    inputs = [binder.bind_input(node) for node in model.graph.data_nodes()]
+    bound = binder.bind_tasks()
+    scratch = allocate(max((task.scratch_bytes for task in bound), default=0), "scratch")
+    steps = [task.ready(scratch) for task in bound]
+    outputs = binder.bind_outputs(output_names(model))
+    return ExecutionPlan(inputs, outputs, steps, arena, scratch, binder.constant_bytes)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A task and its memory; a step as soon as there is scratch."""
+
+    node: Node
+    kernel: Kernel
+    inputs: tuple[Array | None, ...]
+    outputs: tuple[Array | None, ...]
+    control: Control | None = None
+    bodies: tuple[tuple[Body, list[_Bound]], ...] = ()
+
+    @property
+    def scratch_bytes(self) -> int:
+        """What the task, or a task of its bodies, needs of scratch."""
+        return max([self.kernel.scratch_bytes, *(task.scratch_bytes for _, tasks in self.bodies for task in tasks)])
+
+    def ready(self, scratch: Array) -> Step:
+        """Return the step, those of bodies ready too."""
+        call = partial(self.kernel.run, self.inputs, self.outputs, scratch)
+        if self.control is None:
+            return Step(self.node.name, self.node.type, self.kernel, self.inputs, self.outputs, call)
+        for body, tasks in self.bodies:
+            body.steps.extend(task.ready(scratch) for task in tasks)
+        control, bodies = partial(self.control.run, scratch), tuple(body.steps for body, _ in self.bodies)
+        return Step(self.node.name, self.node.type, self.kernel, self.inputs, self.outputs, call, control, bodies)
 
 
 @dataclass
-class _Loader:
-    """State of one load: values by ``(node name, output index)``."""
+class _Binder:
+    """Gives the tensors of one graph their memory; ``values`` by ``(node name, output index)``."""
 
+    whole: Plan
     graph: Graph
     plan: GraphPlan
-    output_names: list[str]
+    arena: Array
     values: dict[tuple[str, int], Array] = field(default_factory=dict)
     constants: set[tuple[str, int]] = field(default_factory=set)
     constant_bytes: int = 0
 
-    def load(self) -> ExecutionPlan:
-        self.arena = self._make_arena()
+    def __post_init__(self) -> None:
         self.tasked = {task.node for task in self.plan.tasks if task.type is TaskType.KERNEL}
-        inputs = [self._bind_input(node) for node in self.graph.data_nodes()]
-        bound = [self._bind_task(node) for node in self._task_nodes()]
-        scratch = allocate(max((kernel.scratch_bytes for _, kernel, _, _ in bound), default=0), "scratch")
-        steps = [
-            Step(node.name, node.type, kernel, ins, outs, partial(kernel.run, ins, outs, scratch))
-            for node, kernel, ins, outs in bound
-        ]
-        outputs = self._bind_outputs()
-        return ExecutionPlan(inputs, outputs, steps, self.arena, scratch, self.constant_bytes)
+        for (name, index), block in self.plan.blocks.items():
+            self._check_range(f"tensor {name}:{index}", block)
 
     # -- memory ----------------------------------------------------------------------------------------------------
-    def _make_arena(self) -> Array:
-        size = self.plan.arena_size
-        for (name, index), block in self.plan.blocks.items():
-            if block.offset < 0 or block.size < 0 or block.end > size:
-                raise damaged(
-                    self.graph,
-                    f"tensor {name}:{index} takes the bytes {block.offset} to {block.end} of an arena of {size}",
-                )
-        return allocate(size, "tensors")
+    def _check_range(self, owner: str, block: Block) -> None:
+        if block.offset < 0 or block.size < 0 or block.end > self.arena.nbytes:
+            raise damaged(
+                self.graph, f"{owner} takes the bytes {block.offset} to {block.end} of an arena of {self.arena.nbytes}"
+            )
 
     def _place(self, out: NodeOut) -> Array | None:
         """Return the view that the plan gives to a tensor, ``None`` if it gives none."""
@@ -228,7 +246,8 @@ class _Loader:
         self._settle(out, placed, is_constant=False)
 
     # -- binding ---------------------------------------------------------------------------------------------------
-    def _bind_input(self, node: Node) -> IoBinding:
+    def bind_input(self, node: Node) -> IoBinding:
+        """Give a model input its place."""
         out = node.output(0)
         array = self._place(out)
         if array is None:
@@ -236,7 +255,8 @@ class _Loader:
         self._settle(out, array, is_constant=False)
         return IoBinding(node.name, out.desc, array)
 
-    def _task_nodes(self) -> list[Node]:
+    def bind_tasks(self) -> list[_Bound]:
+        """Bind all tasks, in order, to memory and kernels."""
         nodes: dict[str, Node] = {}
         for task in self.plan.tasks:
             if task.type is not TaskType.KERNEL:
@@ -246,22 +266,22 @@ class _Loader:
                 reason = "does not exist" if node is None else "has two tasks"
                 raise damaged(self.graph, f"node {task.node} {reason}")
             nodes[task.node] = node
-        return [node for node in nodes.values() if node.type not in _BOUNDARY]
+        return [self._bind_task(node) for node in nodes.values() if node.type not in _BOUNDARY]
 
-    def _bind_task(self, node: Node) -> tuple[Node, Kernel, tuple[Array | None, ...], tuple[Array | None, ...]]:
+    def _bind_task(self, node: Node) -> _Bound:
         inputs = tuple(None if source is None else self._value(source, node) for source in node.inputs)
         outputs = tuple(self._place(out) for out in node.outputs())
         for out, array in zip(node.outputs(), outputs, strict=True):
             if array is not None:
                 self._settle(out, array, is_constant=False)
+        if node.subgraphs:
+            return self._bind_call(node, inputs, outputs)
         kernel = self._choose_kernel(node)
         if _needs_staging(kernel, inputs, outputs):
             kernel = _staged(kernel, inputs)
-        return node, kernel, inputs, outputs
+        return _Bound(node, kernel, inputs, outputs)
 
     def _choose_kernel(self, node: Node) -> Kernel:
-        if node.subgraphs:
-            raise cannot_run(node, "control flow is not executed yet")
         definition_of(node)
         for out in node.outputs():
             self._storage(out)
@@ -274,16 +294,84 @@ class _Loader:
             },
         )
 
-    def _bind_outputs(self) -> list[IoBinding]:
+    def bind_outputs(self, names: Sequence[str]) -> list[IoBinding]:
+        """Find the results of the model."""
         net_output = self.graph.net_output()
-        sources = self.graph.outputs if net_output is None else [s for s in net_output.inputs if s is not None]
-        names = self.output_names
         bindings = []
-        for index, source in enumerate(sources):
+        for index, source in enumerate(self.graph.outputs):
             name = names[index] if index < len(names) else f"{source.node.name}:{source.index}"
             reader = source.node if net_output is None else net_output
             bindings.append(IoBinding(name, source.desc, self._value(source, reader)))
         return bindings
+
+    # -- bodies ----------------------------------------------------------------------------------------------------
+    def _bind_call(self, node: Node, inputs: tuple[Array | None, ...], outputs: tuple[Array | None, ...]) -> _Bound:
+        given, results = [x for x in inputs if x is not None], [y for y in outputs if y is not None]
+        if len(given) != len(inputs) or len(results) != len(outputs):
+            raise damaged(self.graph, f"node {node.name} has graphs, and an input or output without memory")
+        workspace = self._workspace(node)
+        states = self._states(node, given, results)
+        bound = {
+            name: self._bind_body(node, name, workspace, states) for name in dict.fromkeys(n for _, n in node.subgraphs)
+        }
+        bodies = {formal: bound[name][0] for formal, name in node.subgraphs}
+        control = control_of(BoundCall(node, given, results, bodies))
+
+        def run(inputs: Sequence[Array | None], outputs: Sequence[Array | None], scratch: Array) -> None:
+            control.run(scratch, run_plainly)
+
+        kernel = Kernel(control.name, run, control.scratch_bytes)
+        return _Bound(node, kernel, inputs, outputs, control, tuple(bound.values()))
+
+    def _workspace(self, node: Node) -> Array:
+        blocks = self.plan.workspaces.get(node.name, [])[:1]
+        for block in blocks:
+            self._check_range(f"the workspace of {node.name}", block)
+            if block.offset % ALIGNMENT:
+                raise damaged(self.graph, f"the workspace of {node.name} lies at byte {block.offset}")
+        return self.arena[blocks[0].offset : blocks[0].end] if blocks else self.arena[:0]
+
+    def _states(self, node: Node, inputs: list[Array], outputs: list[Array]) -> list[tuple[Array, bool]]:
+        """Return the memory that the Data nodes of bodies show, by input slot, and whether it never changes.
+
+        A loop keeps in its outputs what changes from turn to turn.
+        """
+        sources = [source for source in node.inputs if source is not None]
+        shown = [(x, (s.node.name, s.index) in self.constants) for x, s in zip(inputs, sources, strict=True)]
+        for name in [name for formal, name in node.subgraphs if formal == "body"]:
+            unchanged = unchanged_slots(self.graph.root.subgraphs[name], node)
+            shown = [
+                (outputs[slot], False) if slot not in unchanged and slot < len(outputs) else known
+                for slot, known in enumerate(shown)
+            ]
+        return shown
+
+    def _bind_body(
+        self, caller: Node, name: str, workspace: Array, states: Sequence[tuple[Array, bool]]
+    ) -> tuple[Body, list[_Bound]]:
+        graph, plan = self.graph.root.subgraphs[name], self.whole.graphs.get(name)
+        if plan is None or plan.arena_size > workspace.nbytes:
+            lack = "has no plan" if plan is None else f"needs {plan.arena_size} bytes, its place has {workspace.nbytes}"
+            raise damaged(graph, f"it {lack}")
+        inner = _Binder(self.whole, graph, plan, workspace[: plan.arena_size])
+        for data in graph.data_nodes():
+            slot = parent_slot(data, caller)
+            if not 0 <= slot < len(states):
+                raise damaged(graph, f"its input {data.name} is input {slot} of {caller.name}, which has {len(states)}")
+            inner.show(data, *states[slot])
+        tasks = inner.bind_tasks()
+        results = [inner._value(out, out.node) for out in graph.outputs]
+        self.constant_bytes += inner.constant_bytes
+        return Body(results), tasks
+
+    def show(self, data: Node, array: Array, is_constant: bool) -> None:
+        """Let an input of a body be memory of the caller."""
+        out = data.output(0)
+        shape, dtype = self._storage(out)
+        if (array.shape, array.dtype) != (shape, dtype):
+            found = f"{array.dtype}{list(array.shape)}"
+            raise damaged(self.graph, f"its input {data.name} is {dtype}{list(shape)}, the caller gives {found}")
+        self._settle(out, array, is_constant=is_constant)
 
 
 def _needs_staging(kernel: Kernel, inputs: Sequence[Array | None], outputs: Sequence[Array | None]) -> bool:

@@ -14,6 +14,7 @@ from ge.graph.types import FORMAT_TEXT
 from simulator.executor import Executor
 from simulator.kernels.registry import Array
 from simulator.loader import ExecutionPlan, IoBinding, RunnableModel, load
+from simulator.steps import all_steps
 
 MODES = ("static", "dynbatch", "dynhw", "dyndims", "dynshape")
 
@@ -94,7 +95,7 @@ class InferSession:
 
     def kernels(self) -> list[tuple[str, str, str]]:
         """Return ``(node, operator type, kernel name)`` per step; kernel ``reference`` is the slow default."""
-        return [(step.node, step.type, step.kernel.name) for step in self.plan.steps]
+        return [(step.node, step.type, step.kernel.name) for step in all_steps(self.plan.steps)]
 
     def summary(self) -> InferSummary:
         """Return the times of all runs so far."""
