@@ -6,6 +6,7 @@ import numpy as np
 
 from ge.graph import DataType, NodeOut, Shape
 from ge.graph.types import numpy_dtype
+from parsers.onnx.arithmetic import Arithmetic
 from parsers.onnx.mapping import Mapped, maps
 from parsers.onnx.node_builder import NodeBuilder, Source
 
@@ -15,8 +16,13 @@ def batch_normalization(n: NodeBuilder) -> Mapped:
     """Before: BatchNormalization(x, scale, B, mean, var). After: BatchNorm.
 
     In training mode the statistics are those of the batch, and ``_x_momentum`` says how the running ones follow.
+    With statistics per activation (spatial = 0, before opset 9): Sub -> Mul -> Mul -> Add.
     """
     is_training = bool(n.attr("training_mode", 0)) or any(n.wants(j) for j in range(1, len(n.outputs)))
+    if not n.attr("spatial", 1):
+        if is_training:
+            raise n.fail("it trains with statistics per activation (spatial = 0); only inference is supported")
+        return _per_activation(n)
     extra = {"_x_momentum": n.attr("momentum")} if is_training else {}
     node = n.add(
         "BatchNorm",
@@ -28,6 +34,13 @@ def batch_normalization(n: NodeBuilder) -> Mapped:
         **extra,
     )
     return [node.output(j) for j in range(min(len(n.outputs), 5))]
+
+
+def _per_activation(n: NodeBuilder) -> Mapped:
+    maths = Arithmetic(n)
+    deviation = maths.op("Rsqrt", maths.plus(n.need(4), n.attr("epsilon")))
+    centred = maths.minus(n.need(0), n.need(3))
+    return n.add("Add", maths.times(maths.times(centred, deviation), n.need(1)), n.need(2))
 
 
 @maps("InstanceNormalization")

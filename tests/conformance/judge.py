@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import traceback
 import warnings
 
@@ -12,6 +13,9 @@ from onnx.backend.test.runner import Runner
 from ge.errors import ReportedError
 from tests.conformance.backend import OfflineBackend
 from tests.conformance.cases import Case
+
+# a model that is known at run time only is no failure
+logging.getLogger("atc").setLevel(logging.ERROR)
 
 
 def judge(case: Case) -> str:

@@ -111,3 +111,12 @@ def test_batch_normalization_takes_statistics_of_the_batch_unless_tested(is_test
     expected = scale * (X - mean) / np.sqrt(variance + 1e-5) + bias
     found = run("BatchNormalization", 6, [X], {"is_test": is_test}, STATISTICS)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("opset", [6, 7])
+def test_batch_normalization_per_activation(opset: int):
+    rng = np.random.default_rng(0)
+    scale, bias, mean, variance = (rng.uniform(0.5, 2, X.shape[1:]).astype(np.float32) for _ in range(4))
+    attrs = {"spatial": 0, "epsilon": 0.25} | ({"is_test": 1} if opset < 7 else {})
+    found = run("BatchNormalization", opset, [X], attrs, [scale, bias, mean, variance])
+    np.testing.assert_allclose(found, scale * (X - mean) / np.sqrt(variance + 0.25) + bias, rtol=1e-5, atol=1e-5)
