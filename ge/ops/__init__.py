@@ -45,6 +45,7 @@ from ge.ops import (
     spectral,
     strings,
     suppression,
+    trans_data,
 )
 from ge.ops.registry import (
     InferContext,
@@ -103,6 +104,7 @@ FAMILIES = (
     spectral,
     strings,
     suppression,
+    trans_data,
 )
 
 __all__ = [

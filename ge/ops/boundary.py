@@ -1,4 +1,7 @@
-"""Operators at the border of a graph: Data, Const, NetOutput; and those that only pass values on."""
+"""Operators at the border of a graph: Data, Const, NetOutput; and those that only pass values on.
+
+RefData, AippData, AnyData and Variable stand where a pass API lets a graph begin with them; no model file makes any.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,8 @@ def _each_input(ctx: InferContext) -> Sequence[OutputSpec]:
 
 
 # Data has no input here: an .om lists it as a source, and GE's formal input x is never connected.
-register(OpDef(parse_signature("Data() [index:i=0]"), _declared, None))
+for _type in ("Data", "RefData", "AippData", "AnyData", "Variable"):
+    register(OpDef(parse_signature(f"{_type}() [index:i=0]"), _declared, None))
 register(OpDef(parse_signature("Const() [value:tensor=]"), _const, None))
 register(OpDef(parse_signature("NetOutput(x*) ->"), _nothing, None, is_stateful=True))
 register(OpDef(parse_signature("NoOp() ->"), _nothing, None, is_stateful=True))

@@ -126,7 +126,8 @@ def conv_windows(op: Any, sizes: Sequence[int], kernel: Sequence[int]) -> list[W
     """Place the windows of a convolution on spatial ``sizes``. Raises ``Misfit``."""
     form = op.data_format
     strides, dilations = spatial_values(op.strides, form), spatial_values(op.dilations, form)
-    return slide_all(sizes, kernel, strides, dilations, op.pads, padding_mode(op, "padding"))
+    mode = padding_mode(op, "padding" if op.get("pad_mode") is None else "pad_mode")
+    return slide_all(sizes, kernel, strides, dilations, op.pads, mode)
 
 
 def with_bias(y: Array, bias: Array | None) -> Array:
@@ -233,6 +234,13 @@ def _infer_depthwise(ctx: InferContext) -> Sequence[OutputSpec]:
 )
 def conv2d(op: Any, x: Array, filter: Array, bias: Array | None, offset_w: None) -> Array:
     return _conv(op, x, channels_first(filter, filter_format(op, op.data_format)), bias, op.groups)
+
+
+_CONV2D_V2 = (
+    "Conv2DV2(x, filter, bias?, offset_w?) [strides:I! pads:I=[0]*4 dilations:I=[1]*4 groups:i=1 data_format:s=NCHW "
+    "offset_x:i=0 pad_mode:s=SPECIFIC enable_hf32:b=F]"
+)
+operator(_CONV2D_V2, infer=_infer_conv(4))(conv2d)
 
 
 @operator(

@@ -18,7 +18,7 @@ import numpy as np
 
 from ge.graph.tensor_desc import Shape
 from ge.graph.types import DataType
-from ge.ops.inference import axis_in_rank, distinct_axes, same_as, vector_length
+from ge.ops.inference import axis_in_rank, broadcast_shapes, common_type, distinct_axes, same_as, vector_length
 from ge.ops.layout import channel_axis
 from ge.ops.registry import Array, InferContext, OutputSpec, operator
 
@@ -266,6 +266,35 @@ def rms_norm(op: Any, x: Array, gamma: Array) -> tuple[Array, ...]:
     axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
     rstd = 1 / np.sqrt(np.square(x).mean(axis=axes, keepdims=True) + x.dtype.type(op.epsilon))
     return x * rstd * gamma, rstd
+
+
+def _infer_add_layer_norm(ctx: InferContext) -> Sequence[OutputSpec]:
+    dtype = common_type(ctx, [ctx.desc("x1"), ctx.desc("x2")])
+    addends = ["x1", "x2", "bias"] if ctx.has("bias") else ["x1", "x2"]
+    shape, gamma = broadcast_shapes(ctx, [ctx.shape(name) for name in addends]), ctx.shape("gamma")
+    if shape.is_unknown_rank() or gamma.is_unknown_rank():
+        return [(shape, dtype), ([-2], _wide_float(dtype)), ([-2], _wide_float(dtype)), (shape, dtype)]
+    begin = len(shape) - len(gamma)
+    if begin < 0:
+        raise ctx.fail(f"gamma {gamma} does not match the last axes of x1 + x2 {shape}", value="gamma")
+    for name in ("gamma", "beta"):
+        _check_parameters(ctx, name, shape[begin:])
+    statistics = (_statistics_shape(shape, begin), _wide_float(dtype))
+    return [(shape, dtype), statistics, statistics, (shape, dtype)]
+
+
+@operator(
+    "AddLayerNorm(x1, x2, gamma, beta, bias?) -> y, mean, rstd, x [epsilon:f=1e-05 additional_output:b=F]",
+    infer=_infer_add_layer_norm,
+)
+def add_layer_norm(op: Any, x1: Array, x2: Array, gamma: Array, beta: Array, bias: Array | None) -> tuple[Array, ...]:
+    """Normalise ``x = x1 + x2 + bias`` over the last axes, those of gamma.
+
+    ``x`` is given out whether ``additional_output`` asks for it or not.
+    """
+    x = x1 + x2 if bias is None else x1 + x2 + bias
+    y, mean, variance = _standardised(x, tuple(range(x.ndim - gamma.ndim, x.ndim)), op.epsilon)
+    return y * gamma + beta, mean, 1 / np.sqrt(variance + variance.dtype.type(op.epsilon)), x
 
 
 # -- others --------------------------------------------------------------------------------------------------------

@@ -114,6 +114,7 @@ ROWS: dict[str, Row] = {
     "BatchMatMulV3": Row([f(2, 3, 4), f(4, 5)]),
     "BiasAdd": Row([IMAGE, f(4)], {"data_format": "NCHW"}),
     "Conv2D": Row([IMAGE, f(6, 2, 3, 3), f(6)], {**CONV, "groups": 2}),
+    "Conv2DV2": Row([IMAGE, f(6, 2, 3, 3), f(6)], {**CONV, "groups": 2, "pad_mode": "SAME"}),
     "Conv2DBackpropInput": Row([i(2, 3, 6, 6), f(4, 3, 3, 3), f(2, 4, 6, 3)], CONV),
     "Conv2DTranspose": Row([i(0, 0, 0, 0), IMAGE, f(4, 3, 3, 3), f(3)], CONV),
     "Conv3D": Row([f(1, 2, 4, 5, 4), f(3, 2, 2, 2, 2)], CONV_3D),
@@ -146,6 +147,7 @@ ROWS: dict[str, Row] = {
     "LayerNormV3": Row([X, f(4), f(4)], LAST, 3),
     "LayerNormV4": Row([X, i(3, 4), f(3, 4), f(3, 4)], {}, 3),
     "MVNV2": Row([IMAGE]),
+    "AddLayerNorm": Row([X, X, f(3, 4), f(3, 4), f(4)], {}, 4),
     "RmsNorm": Row([X, f(4)], {}, 2),
     # activations with more operands, losses
     "PRelu": Row([IMAGE, f(4)]),

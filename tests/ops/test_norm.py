@@ -136,6 +136,22 @@ def test_rms_norm(axes: int) -> None:
     assert_close(y, wide * expected * gamma)
 
 
+@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_add_layer_norm(axes: int, with_bias: bool) -> None:
+    x1, x2 = (data(seed, 2, 3, 4, dtype=np.float32) for seed in (1, 2))
+    gamma, beta = (data(seed, *x1.shape[3 - axes :], dtype=np.float32) for seed in (3, 4))
+    bias = data(5, 4, dtype=np.float32) if with_bias else None
+    y, mean, rstd, x = run_ge("AddLayerNorm", [x1, x2, gamma, beta, bias], {"epsilon": 1e-3}, 4)
+    wide = x1.astype(np.float64) + x2 + (0 if bias is None else bias)
+    last = tuple(range(3 - axes, 3))
+    assert_close(x, wide)
+    assert_close(mean, wide.mean(last, keepdims=True))
+    assert_close(rstd, 1 / np.sqrt(wide.var(last, keepdims=True) + 1e-3))
+    normal = (wide - wide.mean(last, keepdims=True)) / np.sqrt(wide.var(last, keepdims=True) + 1e-3)
+    assert_close(y, normal * gamma + beta)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 11])
 def test_lrn(size: int) -> None:
     x = data(1, 2, 7, 3, 4)
@@ -186,6 +202,7 @@ def test_mvn(axes: list[int]) -> None:
         ("LayerNorm", [(2, 3), (3,), (3,)], {"begin_norm_axis": 2}, "axis 2 is out of range for rank 2"),
         ("LayerNorm", [(2, 3), (3,), (2,)], {"begin_params_axis": 1}, r"beta has shape \[2\], but \[3\] is needed"),
         ("RmsNorm", [(2, 3), (2,)], {}, r"gamma \[2\] does not match the last axes of x \[2,3\]"),
+        ("AddLayerNorm", [(3,), (3,), (2, 3), (2, 3)], {}, r"gamma \[2,3\] does not match the last axes of x1 \+ x2"),
         ("LRN", [(2, 3, 4, 5)], {"norm_region": "WITHIN"}, "norm_region WITHIN is not ACROSS_CHANNELS"),
         ("LpNormV2", [(2, 3)], {"axes": [0, -2]}, "name an axis twice"),
     ],
