@@ -8,10 +8,12 @@ step), which most networks reach. Work is limited by counted steps, not by time,
 
 from __future__ import annotations
 
+import heapq
 import random
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, islice
 
 import numpy as np
@@ -27,6 +29,9 @@ ORDER_BUDGET = 8_000_000
 
 SEARCH_BUDGET = 6_000_000
 """Visits of coexisting pieces that the local search may cost."""
+
+MAX_CROWD = 8_000
+"""Pieces up to which each may be compared with all others, once their lists would be too long."""
 
 _SEED = 20230
 
@@ -228,15 +233,84 @@ def _neighbour(
 
 
 def _place_crowded(pieces: list[Interval], goal: int) -> list[int]:
-    """Place pieces of which too many coexist for lists of them: two orders, whole arrays at a time."""
+    """Place pieces of which too many coexist for lists of them.
+
+    1. Step by step, forwards and backwards in time: work grows with the pieces alone.
+    2. Unless there are too many: one after the other in two orders, each among all placed so far, whole arrays at once.
+    """
+    backwards = [(size, -last, -first) for size, first, last in pieces]
+    ways: list[Callable[[], list[int]]] = [partial(_sweep, pieces), partial(_sweep, backwards)]
+    if len(pieces) <= MAX_CROWD:
+        ways += [partial(_fill_crowded, pieces, order) for order in islice(_orders(pieces), 2)]
     best: list[int] = []
-    for order in islice(_orders(pieces), 2):
-        offsets = _fill_crowded(pieces, order)
+    for way in ways:
+        offsets = way()
         if not best or height(pieces, offsets) < height(pieces, best):
             best = offsets
         if height(pieces, best) <= goal:
             break
     return best
+
+
+def _sweep(pieces: list[Interval]) -> list[int]:
+    """Place the pieces in the order in which they come alive, each into the smallest gap that takes it then."""
+    offsets = [0] * len(pieces)
+    gaps = _Gaps()
+    ends: list[tuple[int, int]] = []
+    for i in sorted(range(len(pieces)), key=lambda i: (pieces[i][1], -pieces[i][0])):
+        size, first, last = pieces[i]
+        while ends and ends[0][0] < first:
+            gone = heapq.heappop(ends)[1]
+            gaps.give(offsets[gone], pieces[gone][0])
+        offsets[i] = gaps.take(size)
+        heapq.heappush(ends, (last, i))
+    return offsets
+
+
+class _Gaps:
+    """What is free below the top of a stack of pieces; gaps that touch are one."""
+
+    def __init__(self) -> None:
+        self._top = 0
+        self._end_of: dict[int, int] = {}
+        self._start_of: dict[int, int] = {}
+        self._by_size: list[tuple[int, int]] = []
+
+    def take(self, size: int) -> int:
+        """Return the offset of a place for ``size`` bytes: in the smallest gap that has them, else on top."""
+        at = bisect_left(self._by_size, (size, 0))
+        if at == len(self._by_size):
+            self._top += size
+            return self._top - size
+        room, start = self._by_size[at]
+        self._remove(start, start + room)
+        if room > size:
+            self._add(start + size, start + room)
+        return start
+
+    def give(self, start: int, size: int) -> None:
+        """Free the ``size`` bytes at ``start``."""
+        end = start + size
+        if start in self._start_of:
+            before = self._start_of[start]
+            self._remove(before, start)
+            start = before
+        if end in self._end_of:
+            behind = self._end_of[end]
+            self._remove(end, behind)
+            end = behind
+        if end == self._top:
+            self._top = start
+        else:
+            self._add(start, end)
+
+    def _add(self, start: int, end: int) -> None:
+        self._end_of[start], self._start_of[end] = end, start
+        insort(self._by_size, (end - start, start))
+
+    def _remove(self, start: int, end: int) -> None:
+        del self._end_of[start], self._start_of[end]
+        del self._by_size[bisect_left(self._by_size, (end - start, start))]
 
 
 def _fill_crowded(pieces: list[Interval], order: list[int]) -> list[int]:

@@ -46,10 +46,12 @@ def test_nothing_overlaps_and_the_total_is_between_the_bound_and_no_reuse(interv
     assert bound(intervals) <= height(intervals, offsets) <= sum(size for size, _, _ in intervals)
 
 
-@given(interval_sets())
-def test_crowded_sets_are_placed_as_safely(intervals) -> None:
+@pytest.mark.parametrize("crowd", [placement.MAX_CROWD, 0])
+@given(intervals=interval_sets())
+def test_crowded_sets_are_placed_as_safely(crowd, intervals) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placement, "MAX_CONFLICTS", -1)
+        patch.setattr(placement, "MAX_CROWD", crowd)
         offsets = place(intervals)
     assert_no_overlap(intervals, offsets)
     assert bound(intervals) <= height(intervals, offsets) <= sum(size for size, _, _ in intervals)
