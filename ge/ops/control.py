@@ -12,6 +12,7 @@ Running bodies is the executor's task, so these operators have no numpy meaning.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ge.graph.graph import CycleError, Graph
 from ge.graph.node import Node, NodeOut
@@ -19,7 +20,17 @@ from ge.graph.tensor_desc import OpenDim, Shape, TensorDesc, same_dim
 from ge.graph.types import DataType
 from ge.ops.inference import common_type, same_as
 from ge.ops.known_value import KnownValue
-from ge.ops.registry import InferContext, InferFunction, Misfit, OpDef, OutputSpec, infer_node, register
+from ge.ops.registry import (
+    Attributes,
+    InferContext,
+    InferFunction,
+    Misfit,
+    OpDef,
+    OutputSpec,
+    infer_node,
+    operator,
+    register,
+)
 from ge.ops.signature import parse_signature
 
 Known = tuple[Shape, DataType]
@@ -176,6 +187,19 @@ for _type in ("While", "StatelessWhile"):
 for _type in ("PartitionedCall", "StatefulPartitionedCall"):
     _form = f"{_type}(args*) -> output* [config:s= config_proto:s= executor_type:s=] {{f}}"
     register(OpDef(parse_signature(_form), _call, None, is_stateful=_type.startswith("Stateful")))
+
+
+# -- what cannot be run ------------------------------------------------------------------------------------------------
+def _told(ctx: InferContext) -> Sequence[OutputSpec]:
+    if len(ctx.op.dtypes) != ctx.n_outputs or len(ctx.op.shapes) != ctx.n_outputs:
+        raise ctx.fail(f"{ctx.n_outputs} outputs, {len(ctx.op.dtypes)} types and {len(ctx.op.shapes)} shapes")
+    return [(shape, DataType(dtype)) for shape, dtype in zip(ctx.op.shapes, ctx.op.dtypes, strict=True)]
+
+
+@operator("XFail() -> y* [reason:s! dtypes:I! shapes:II!]", infer=_told, is_stateful=True)
+def fail(op: Attributes) -> Any:
+    """Stop the run. Ours: it stands in a branch that cannot be run with the shapes of this compile."""
+    raise Misfit(op.reason)
 
 
 # -- TensorFlow 1 ------------------------------------------------------------------------------------------------------

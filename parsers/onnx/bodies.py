@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from ge.call_tree import MAX_NESTING
@@ -80,6 +80,12 @@ class Body:
             out.desc.attrs["_parent_node_index"] = position
 
 
+def drop_graphs(root: Graph, others: Collection[str]) -> None:
+    """Drop all bodies of ``root`` but ``others``."""
+    for name in [name for name in root.subgraphs if name not in others]:
+        root.remove_subgraph(name)
+
+
 # -- loops -------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Turn:
@@ -122,8 +128,7 @@ def add_while(
         if merged == known:
             break
         known = merged
-        for name in [name for name in root.subgraphs if name not in others]:
-            root.remove_subgraph(name)
+        drop_graphs(root, others)
     begun = _begin(n, node.subgraphs[0][1], fixed, carried, known)
     begun.body.finish([goes_on(begun)])
     set_results(node, [*(_known(argument.source) for argument in fixed), *known])

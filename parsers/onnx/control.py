@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
+from ge.errors import ReportedError
 from ge.graph import DataType, NodeOut, Shape
-from ge.ops.control import agreed
+from ge.ops.control import Known, agreed
 from ge.ops.registry import Misfit
-from parsers.onnx.bodies import Argument, Body, Turn, add_while, captures, set_results
+from parsers.onnx.bodies import Argument, Body, Turn, add_while, captures, drop_graphs, set_results
 from parsers.onnx.mapping import Mapped, maps
 from parsers.onnx.node_builder import NodeBuilder
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxValue
@@ -25,6 +28,9 @@ def if_(n: NodeBuilder) -> Mapped:
 
     A condition that follows from shapes (exporters write "if this dim is 1, squeeze it") decides here: the branch taken
     stands in place of the If. The other one need not even fit the shapes.
+
+    Where only the run decides, a branch that does not fit the shapes (made for other ones: two sample rates in one
+    model) is replaced by XFail, which stops the run that takes it. At least one branch must fit.
     """
     condition = _boolean(n, 0)
     bodies = [n.node.graphs[name] for name in BRANCHES]
@@ -42,23 +48,63 @@ def if_(n: NodeBuilder) -> Mapped:
     captured = captures(n, bodies)
     node = n.add_call("If", condition, *(argument.source for argument in captured), n_outputs=len(n.outputs))
     node.subgraphs = [(name, f"{n.name}_{i}_{name}") for i, name in enumerate(BRANCHES)]
-    results = [_branch(n, name, body, captured) for (_, name), body in zip(node.subgraphs, bodies, strict=True)]
-    known = []
-    for j, (one, other) in enumerate(zip(*results, strict=True)):
-        try:
-            known.append(agreed(*((out.desc.origin_shape, out.desc.data_type) for out in (one, other))))
-        except Misfit as fault:
-            raise n.fail(f"its branches give different results for output {j}: {fault}") from fault
+    branches = [(name, content) for (_, name), content in zip(node.subgraphs, bodies, strict=True)]
+    results = [_branch(n, name, content, captured) for name, content in branches]
+    faults = [result for result in results if isinstance(result, ReportedError)]
+    found = [result for result in results if not isinstance(result, ReportedError)]
+    if not found:
+        raise faults[0]
+    known = _agreed_results(n, found)
     set_results(node, known)
+    for (name, content), result in zip(branches, results, strict=True):
+        if isinstance(result, ReportedError):
+            _add_failing_branch(n, name, content, captured, known, result)
     return node
 
 
-def _branch(n: NodeBuilder, name: str, content: OnnxGraph, captured: list[Argument]) -> list[NodeOut]:
+def _branch(n: NodeBuilder, name: str, content: OnnxGraph, captured: list[Argument]) -> list[Known] | ReportedError:
+    """Build a branch and return what is known of its results, or why it cannot have the shapes at hand."""
+    root = n.builder.graph.root
+    others = set(root.subgraphs)
     body = Body(n, name)
     given = {a.name: body.add_data(a, slot=1 + index, index=index) for index, a in enumerate(captured)}
-    outputs = body.add_graph(content, given)
+    try:
+        outputs = body.add_graph(content, given)
+    except ReportedError as fault:
+        if fault.code != "E14001":
+            raise
+        drop_graphs(root, others)
+        return fault
     body.finish(outputs, [value.name for value in content.outputs])
-    return outputs
+    return [(out.desc.origin_shape, out.desc.data_type) for out in outputs]
+
+
+def _agreed_results(n: NodeBuilder, branches: list[list[Known]]) -> list[Known]:
+    known = []
+    for j, (first, *rest) in enumerate(zip(*branches, strict=True)):
+        try:
+            known.append(reduce(agreed, rest, first))
+        except Misfit as fault:
+            raise n.fail(f"its branches give different results for output {j}: {fault}") from fault
+    return known
+
+
+def _add_failing_branch(
+    n: NodeBuilder, name: str, content: OnnxGraph, captured: list[Argument], known: list[Known], fault: ReportedError
+) -> None:
+    n.builder.session.warn(f"node {n.name} (If) cannot take its branch [{name}] with these shapes: {fault}")
+    body = Body(n, name)
+    for index, argument in enumerate(captured):
+        body.add_data(argument, slot=1 + index, index=index)
+    failing = body.n.add(
+        "XFail",
+        role="Fail",
+        n_outputs=len(known),
+        reason=fault.message,
+        dtypes=[int(dtype) for _, dtype in known],
+        shapes=[list(shape) for shape, _ in known],
+    )
+    body.finish(list(failing.outputs()), [value.name for value in content.outputs])
 
 
 def _boolean(n: NodeBuilder, index: int) -> NodeOut:
