@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ge.constant_values import ConstantValues
 from ge.graph import Graph, Node, Tensor
 from ge.graph.types import byte_size, has_numpy_dtype
 from ge.session import CompileSession
 from ge.tensor_memory import LOAD_TIME_CONST, is_constant
-from passes.infer.constant_values import ConstantValues
 
 
 @dataclass

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from ge.constant_values import ConstantValues
 from ge.errors import ReportedError
 from ge.options import CompileOptions, Environment
 from ge.session import CompileSession
 from ge.text import parse_graph, print_graph
 from ge.verify import verify
-from passes.infer.constant_values import ConstantValues
 from passes.infer.fold_constants import FoldConstants
 from passes.infer.infer_shapes import InferShapes
 
