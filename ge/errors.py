@@ -662,6 +662,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "The model has no input or output named [{name}]; it has {names}.",
         "Use one of these names.",
     ),
+    "R1033": CatalogueEntry(
+        "Input [{name}] takes {expected_dtype}{expected_shape}, but got {actual_dtype}{actual_shape}: {reason}.",
+        "Convert or reshape the array, or compile the model with wider ranges in --input_shape.",
+    ),
     # om-run: results
     "R1040": CatalogueEntry(
         "The file [{file}] cannot be written. Reason: {errmsg}",

@@ -20,7 +20,7 @@ from simulator.binding import allocate, cannot_run, constant_array, damaged
 from simulator.executor import RunLoop
 from simulator.kernels import Kernel
 from simulator.kernels.registry import Array
-from simulator.loader import RunnableModel
+from simulator.loader import RunnableModel, output_names
 from simulator.operator_call import OperatorCall, Prepare, Value
 
 ABSENT = -1
@@ -107,7 +107,7 @@ class DynamicExecutor(RunLoop):
         self._programs = programs
         self._root = programs[graph.name]
         self.inputs = [Port(node.name, node.output_descs[0]) for node in graph.data_nodes()]
-        names = graph.output_names
+        names = output_names(model)
         self.outputs = [
             Port(names[i] if i < len(names) else f"{out.node.name}:{out.index}", out.desc)
             for i, out in enumerate(graph.outputs)

@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController
 from ge.errors import ReportedError
 from simulator.kernels.registry import Array, Kernel
 from simulator.loader import ExecutionPlan
-from simulator.steps import Step
+from simulator.steps import Step, all_steps
 
 
 def usable_cores() -> int:
@@ -100,6 +100,11 @@ class Executor(RunLoop):
         super().__init__(threads, name)
         self.plan = plan
         self.after_step: Callable[[Step], None] | None = None
+        self.inputs, self.outputs = plan.inputs, plan.outputs
+
+    def kernels(self) -> list[tuple[str, str, str]]:
+        """Return ``(node, operator type, kernel name)`` per step, those of bodies too."""
+        return [(step.node, step.type, step.kernel.name) for step in all_steps(self.plan.steps)]
 
     def _take(self, feeds: Sequence[Array]) -> None:
         for binding, feed in zip(self.plan.inputs, feeds, strict=True):

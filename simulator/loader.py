@@ -77,7 +77,7 @@ def load(model: RunnableModel) -> ExecutionPlan:
     R1062 when its memory cannot be had.
     """
     if not model.plan.is_static:
-        raise ReportedError("R1061", mode="static", support="dynamic shapes, which this version does not run")
+        raise ReportedError("R1061", mode="static", support="dynshape")
     graph_plan = model.plan.graphs.get(model.graph.name)
     if graph_plan is None:
         raise damaged(model.graph, f"it has no plan for the graph {model.graph.name}")

@@ -10,24 +10,31 @@ from typing import Any
 import numpy as np
 
 from ge.errors import ReportedError
-from ge.graph.types import FORMAT_TEXT
+from ge.graph.types import FORMAT_TEXT, has_numpy_dtype, numpy_dtype
+from ge.tensor_memory import memory_size
+from simulator.dynamic import DynamicExecutor
 from simulator.executor import Executor
+from simulator.feeds import Port, dim_limits, fitting_arrays
 from simulator.kernels.registry import Array
-from simulator.loader import ExecutionPlan, IoBinding, RunnableModel, load
-from simulator.steps import all_steps
+from simulator.loader import ExecutionPlan, RunnableModel, load
 
 MODES = ("static", "dynbatch", "dynhw", "dyndims", "dynshape")
 
 
 @dataclass(frozen=True)
 class IoDesc:
-    """A model input or output. ``size`` and ``realsize`` are bytes; ``format`` is GE's text, such as ``NCHW``."""
+    """A model input or output. ``format`` is GE's text, such as ``NCHW``.
+
+    ``size`` and ``realsize`` are bytes, 0 where the shape has open dimensions (-1). ``limits`` are the least and the
+    greatest value of every dimension; a greatest of -1: no limit.
+    """
 
     name: str
     shape: list[int]
     datatype: np.dtype[Any]
     size: int
     format: str
+    limits: tuple[tuple[int, int], ...] = ()
 
     @property
     def realsize(self) -> int:
@@ -76,26 +83,41 @@ class InferSession:
             self.name, model = os.fspath(model_path), _read(os.fspath(model_path))
         else:
             self.name, model = model_path.graph.name, model_path
-        self._executor: Executor | None = Executor(load(model), threads, self.name)
+        self._executor: Executor | DynamicExecutor | None = (
+            Executor(load(model), threads, self.name)
+            if model.plan.is_static
+            else DynamicExecutor(model, threads, self.name)
+        )
         self._summary = InferSummary(self._executor.times)
 
     # -- what there is ---------------------------------------------------------------------------------------------
     def get_inputs(self) -> list[IoDesc]:
         """Return the inputs in the order in which ``infer`` takes them."""
-        return [_describe(binding) for binding in self.plan.inputs]
+        return [_describe(port) for port in self._live().inputs]
 
     def get_outputs(self) -> list[IoDesc]:
         """Return the outputs in the order in which ``infer`` returns them."""
-        return [_describe(binding) for binding in self.plan.outputs]
+        return [_describe(port) for port in self._live().outputs]
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether shapes are known when the model runs only."""
+        return isinstance(self._live(), DynamicExecutor)
 
     @property
     def plan(self) -> ExecutionPlan:
-        """The execution plan: memory and steps. Raises R1060 after ``free_resource``."""
-        return self._live().plan
+        """The execution plan: memory and steps. Raises R1060 after ``free_resource``, R1061 for a dynamic model."""
+        executor = self._live()
+        if isinstance(executor, DynamicExecutor):
+            raise ReportedError("R1061", mode="static", support="dynshape")
+        return executor.plan
 
     def kernels(self) -> list[tuple[str, str, str]]:
-        """Return ``(node, operator type, kernel name)`` per step; kernel ``reference`` is the slow default."""
-        return [(step.node, step.type, step.kernel.name) for step in all_steps(self.plan.steps)]
+        """Return ``(node, operator type, kernel name)`` per step; kernel ``reference`` is the slow default.
+
+        In a dynamic model these are the kernels of the last run, empty before it.
+        """
+        return self._live().kernels()
 
     def summary(self) -> InferSummary:
         """Return the times of all runs so far."""
@@ -117,15 +139,18 @@ class InferSession:
     ) -> list[Array]:
         """Run the model on one array per input and return fresh copies of the outputs.
 
-        Shapes and dtypes must be those of :meth:`get_inputs`; ``allow_reinterpret`` takes any array of the right
-        number of bytes. ``custom_sizes`` matters for dynamic output sizes only; outputs are numpy arrays whatever
-        ``out_array`` says. Raises R1030 (count), R1031 (dtype, shape, size) and R1061 (mode).
+        Shapes and dtypes must be those of :meth:`get_inputs`, open dimensions within their limits;
+        ``allow_reinterpret`` takes any array of the right number of bytes where the shape is fixed. A dynamic model
+        takes the modes ``static`` and ``dynshape`` alike. ``custom_sizes`` is not needed: outputs take what they need;
+        they are numpy arrays whatever ``out_array`` says. Raises R1030 (count), R1031 and R1033 (dtype, shape, size)
+        and R1061 (mode).
         """
         executor = self._live()
-        if mode != "static":
-            reason = "static" if mode in MODES else f"static ({mode} is none of {', '.join(MODES)})"
-            raise ReportedError("R1061", mode=mode, support=reason)
-        arrays = _checked(feeds, executor.plan.inputs, allow_reinterpret)
+        offered = ("static", "dynshape") if self.is_dynamic else ("static",)
+        if mode not in offered:
+            known = "" if mode in MODES else f" ({mode} is none of {', '.join(MODES)})"
+            raise ReportedError("R1061", mode=mode, support=f"{', '.join(offered)}{known}")
+        arrays = fitting_arrays(feeds, executor.inputs, allow_reinterpret)
         for _ in range(self.loop - 1):
             executor.run(arrays)
         return executor.run(arrays)
@@ -154,8 +179,7 @@ class InferSession:
         ``in_out_list[i]`` is the index of the output that becomes input ``i`` of the next run, -1 keeps the input;
         ``None`` keeps all. Raises R1063 for a list that does not fit.
         """
-        plan = self.plan
-        feedback = [-1] * len(plan.inputs) if in_out_list is None else list(in_out_list)
+        feedback = [-1] * len(self._live().inputs) if in_out_list is None else list(in_out_list)
         self._check_feedback(feedback, iteration_times)
         arrays = list(feeds)
         outputs = self.infer(arrays, allow_reinterpret=allow_reinterpret)
@@ -165,15 +189,16 @@ class InferSession:
         return outputs
 
     def _check_feedback(self, feedback: Sequence[int], iteration_times: int) -> None:
-        plan = self.plan
+        inputs: Sequence[Port] = self._live().inputs
+        outputs = self._live().outputs
         if iteration_times < 1:
             raise ReportedError("R1001", value=iteration_times, parameter="iteration_times", reason="less than 1")
-        if len(feedback) != len(plan.inputs):
-            reason = f"it has {len(feedback)} entries, the model {len(plan.inputs)} inputs"
+        if len(feedback) != len(inputs):
+            reason = f"it has {len(feedback)} entries, the model {len(inputs)} inputs"
             raise ReportedError("R1063", reason=reason)
-        for binding, index in zip(plan.inputs, feedback, strict=True):
-            if not -1 <= index < len(plan.outputs):
-                reason = f"entry {index} for input {binding.name} is no output index (0 to {len(plan.outputs) - 1})"
+        for port, index in zip(inputs, feedback, strict=True):
+            if not -1 <= index < len(outputs):
+                reason = f"entry {index} for input {port.name} is no output index (0 to {len(outputs) - 1})"
                 raise ReportedError("R1063", reason=reason)
 
     def free_resource(self) -> None:
@@ -186,7 +211,7 @@ class InferSession:
     def __exit__(self, *exception: object) -> None:
         self.free_resource()
 
-    def _live(self) -> Executor:
+    def _live(self) -> Executor | DynamicExecutor:
         if self._executor is None:
             raise ReportedError("R1060", model=self.name, reason="its resources have been freed")
         return self._executor
@@ -198,35 +223,9 @@ def _read(path: str) -> RunnableModel:
     return load_model(path)
 
 
-def _describe(binding: IoBinding) -> IoDesc:
-    array = binding.array
-    text = FORMAT_TEXT[binding.desc.format]
-    return IoDesc(binding.name, list(array.shape), array.dtype, array.nbytes, text)
-
-
-def _checked(feeds: Sequence[Any], inputs: Sequence[IoBinding], allow_reinterpret: bool) -> list[Array]:
-    arrays = [np.asarray(feed) for feed in feeds]
-    if len(arrays) != len(inputs):
-        names = ", ".join(binding.name for binding in inputs)
-        raise ReportedError("R1030", expected=len(inputs), names=names, actual=len(arrays))
-    return [_fit(a, binding, allow_reinterpret) for a, binding in zip(arrays, inputs, strict=True)]
-
-
-def _fit(array: Array, binding: IoBinding, allow_reinterpret: bool) -> Array:
-    """Return ``array`` as the input takes it. Byte order is adapted, nothing else converted."""
-    target = binding.array
-    native = array.astype(array.dtype.newbyteorder("="), copy=False)
-    if native.dtype == target.dtype and native.shape == target.shape:
-        return native
-    if allow_reinterpret and native.nbytes == target.nbytes and not native.dtype.hasobject:
-        return np.ascontiguousarray(native).reshape(-1).view(target.dtype).reshape(target.shape)
-    raise ReportedError(
-        "R1031",
-        name=binding.name,
-        expected_dtype=target.dtype.name,
-        expected_shape=list(target.shape),
-        expected=target.nbytes,
-        actual_dtype=native.dtype.name,
-        actual_shape=list(native.shape),
-        actual=native.nbytes,
-    )
+def _describe(port: Port) -> IoDesc:
+    desc = port.desc
+    size = memory_size(desc)
+    dtype = numpy_dtype(desc.data_type) if has_numpy_dtype(desc.data_type) else np.dtype(object)
+    limits = tuple(dim_limits(desc))
+    return IoDesc(port.name, list(desc.shape), dtype, 0 if size is None else size, FORMAT_TEXT[desc.format], limits)

@@ -1,0 +1,98 @@
+"""Do arrays fit the inputs of a model? They are never converted, except for byte order and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ge.errors import ReportedError
+from ge.graph import TensorDesc
+from ge.graph.types import DataType, numpy_dtype
+from ge.tensor_memory import memory_size
+from simulator.kernels.registry import Array
+
+
+class Port(Protocol):
+    """What must be known of a model input or output."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def desc(self) -> TensorDesc: ...
+
+
+def fitting_arrays(feeds: Sequence[Any], inputs: Sequence[Port], allow_reinterpret: bool) -> list[Array]:
+    """Return one array per input, of its type and of a shape that it takes.
+
+    ``allow_reinterpret`` takes any array of the right number of bytes where the shape is fixed. Raises R1030 (count),
+    R1031 (type, shape, size) and R1033 (type, shape, range of an input with open dimensions).
+    """
+    arrays = [np.asarray(feed) for feed in feeds]
+    if len(arrays) != len(inputs):
+        names = ", ".join(port.name for port in inputs)
+        raise ReportedError("R1030", expected=len(inputs), names=names, actual=len(arrays))
+    return [_fit(array, port, allow_reinterpret) for array, port in zip(arrays, inputs, strict=True)]
+
+
+def _fit(array: Array, port: Port, allow_reinterpret: bool) -> Array:
+    desc = port.desc
+    dtype = numpy_dtype(desc.data_type)
+    native = _texts(array) if desc.data_type is DataType.DT_STRING else array
+    native = native.astype(native.dtype.newbyteorder("="), copy=False)
+    misfit = shape_misfit(desc, native.shape)
+    if native.dtype == dtype and misfit is None:
+        return native
+    size = memory_size(desc)
+    if allow_reinterpret and size == native.nbytes and not native.dtype.hasobject:
+        return np.ascontiguousarray(native).reshape(-1).view(dtype).reshape(desc.shape)
+    fields: dict[str, Any] = {
+        "name": port.name,
+        "expected_dtype": dtype.name,
+        "actual_dtype": native.dtype.name,
+        "actual_shape": list(native.shape),
+    }
+    if size is None:
+        reason = misfit or "its elements are of another type"
+        raise ReportedError("R1033", **fields, expected_shape=shape_text(desc), reason=reason)
+    raise ReportedError("R1031", **fields, expected_shape=list(desc.shape), expected=size, actual=native.nbytes)
+
+
+def _texts(array: Array) -> Array:
+    """Return an array of str objects if ``array`` holds texts, else itself."""
+    if array.dtype.kind == "S":
+        return np.char.decode(array, "utf-8", "replace").astype(object)
+    return array.astype(object) if array.dtype.kind in "UT" else array
+
+
+def shape_misfit(desc: TensorDesc, shape: Sequence[int]) -> str | None:
+    """Return what keeps an input from taking ``shape``, ``None`` if it does."""
+    known = desc.shape
+    if known.is_unknown_rank():
+        return None
+    if len(known) != len(shape):
+        return f"it has {len(shape)} dimensions, {len(known)} are expected"
+    for axis, (dim, (low, high)) in enumerate(zip(shape, dim_limits(desc), strict=True)):
+        if dim < low or (high != -1 and dim > high):
+            expected = str(low) if low == high else f"{low} or more" if high == -1 else f"{low} to {high}"
+            return f"dimension {axis} is {dim}, {expected} is expected"
+    return None
+
+
+def dim_limits(desc: TensorDesc) -> list[tuple[int, int]]:
+    """Return least and greatest value of every dim; -1: no limit."""
+    if len(desc.shape_range) == len(desc.shape):
+        return [(d, d) if d >= 0 else limits for d, limits in zip(desc.shape, desc.shape_range, strict=True)]
+    return [(d, d) if d >= 0 else (0, -1) for d in desc.shape]
+
+
+def shape_text(desc: TensorDesc) -> str:
+    """Return the shape of an input as --input_shape has it: ``[1~4,3,-1]``."""
+    if desc.shape.is_unknown_rank():
+        return "of any shape"
+    return f"[{','.join(str(low) if low == high else _range(low, high) for low, high in dim_limits(desc))}]"
+
+
+def _range(low: int, high: int) -> str:
+    return f"{low}~{high}" if high != -1 else "-1" if low == 0 else f"{low}~"
