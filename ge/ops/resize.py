@@ -61,7 +61,10 @@ def _half_pixel_symmetric(plan: AxisPlan, x: Array) -> Array:
 
 
 def _align_corners(plan: AxisPlan, x: Array) -> Array:
-    return x * F32(plan.size - 1) / F32(max(plan.out - 1, 1))
+    """The length is that which the scale asks for, whole or not: so ONNX's test data has it, unlike onnxruntime."""
+    asked = plan.scale * plan.size
+    last = (plan.out if abs(asked - plan.out) < 1e-5 * plan.out else asked) - 1
+    return x * F32(plan.size - 1) / F32(last) if last > 0 else np.zeros_like(x)
 
 
 def _crop(plan: AxisPlan, x: Array) -> Array:
