@@ -79,7 +79,7 @@ def read_settings(environment: Environment, pid: int, device: int = 0) -> DumpSe
         detail=Detail(int(text)),
         level=level if level else "2",
         formats=_formats(environment.dump_graph_format),
-        folder=_folder(environment, pid, device),
+        folder=dump_folder(environment, pid, device),
     )
 
 
@@ -90,7 +90,8 @@ def _formats(text: str) -> tuple[str, ...]:
     return tuple(name for name in ALL_FORMATS if any(name in part for part in parts))
 
 
-def _folder(environment: Environment, pid: int, device: int) -> Path:
+def dump_folder(environment: Environment, pid: int, device: int = 0) -> Path:
+    """Return the folder of dumps, relative to the working directory unless absolute."""
     if environment.npu_collect_path:
         return Path(environment.npu_collect_path) / "extra-info" / "graph" / f"{pid}_{device}"
     for base in (environment.dump_path, environment.dump_graph_path):

@@ -23,6 +23,9 @@ class TensorHolder:
     """
 
     __slots__ = ("_builder", "_index", "_node")
+    _builder: GraphBuilder
+    _index: int
+    _node: Node
 
     def __init__(self) -> None:
         raise GeError("a TensorHolder is made by a GraphBuilder or an operator function")

@@ -16,6 +16,7 @@ class Operator:
     """
 
     __slots__ = ("_is_read_only", "_node")
+    _is_read_only: bool
     _node: Node | None
 
     def __init__(self) -> None:

@@ -88,7 +88,7 @@ class Shape(tuple[int, ...]):
     def __getitem__(self, key: slice[Any, Any, Any], /) -> Shape: ...
     def __getitem__(self, key: SupportsIndex | slice[Any, Any, Any], /) -> int | Shape:
         found = tuple.__getitem__(self, key)
-        return Shape(found) if isinstance(key, slice) else found
+        return Shape(found) if isinstance(found, tuple) else found
 
     def __add__(self, other: Any, /) -> Any:
         return list(self) + other if isinstance(other, list) else tuple.__add__(self, other)
