@@ -24,9 +24,11 @@ def run_mode(options: CompileOptions, session: CompileSession) -> None:
 
 
 def _compile(options: CompileOptions, session: CompileSession) -> None:
-    """Mode 0: write ``<output>.om``; faults of nodes also go to the check report."""
+    """Mode 0: write ``<output>.om``, named after the machine if dynamic; faults of nodes also go to the check report."""
     model = _compiled(options, session)
-    path = f"{options.output}.om"
+    path = model.file_path(options.output)
+    if not model.plan.is_static:
+        session.warn(f"the file of a dynamic model is for one kind of machine ({model.host}): {path}")
     model.save(path)
     if options.display_model_info:
         _display(path, session)

@@ -29,6 +29,12 @@ class Host:
         return f"{self.os} on {self.cpu}"
 
 
+def host_for(os: str = "", cpu: str = "") -> Host:
+    """Return the machine that a model is for: this one, unless the options say something else."""
+    here = this_host()
+    return Host(os or here.os, cpu or here.cpu)
+
+
 def this_host() -> Host:
     """Return the machine that this program runs on."""
     cpu = platform.machine().lower()

@@ -10,6 +10,7 @@ from pathlib import Path
 import ge
 from ge.graph import Graph
 from ge.graph.node import AttrValue
+from ge.host import Host, host_for
 from ge.options import CompileOptions, Framework
 from ge.plan import Plan
 from ge.session import CompileSession
@@ -43,6 +44,21 @@ class OfflineModel:
         if not self.name:
             self.name = self.graph.name
 
+    @property
+    def host(self) -> Host | None:
+        """The machine that a dynamic model is for; ``None`` for static models, which run everywhere."""
+        names = [self.attrs.get(name) for name in ("host_env_os", "host_env_cpu")]
+        os_name, cpu = (name if isinstance(name, str) else "" for name in names)
+        return Host(os_name, cpu) if os_name and cpu and not self.plan.is_static else None
+
+    def file_path(self, stem: str) -> str:
+        """Return the path of the .om for an output ``stem``: the name for a dynamic model tells what machine it is for.
+
+        The machine stands in front of the first ``.om`` of the name.
+        """
+        folder, name = os.path.split(f"{stem}.om")
+        return os.path.join(folder, name if self.host is None else name.replace(".om", f"{self.host.suffix}.om", 1))
+
     def save(self, path: str | Path) -> None:
         """Write the model to ``path``, whole or not at all. Raises E13004 where that cannot be done."""
         from om_format.writer import save
@@ -55,7 +71,7 @@ def assemble(graph: Graph, session: CompileSession) -> OfflineModel:
     options = session.options
     return OfflineModel(
         graph=graph,
-        attrs=_origin(options),
+        attrs={**_origin(options), **_host(options, is_needed=not session.plan.is_static)},
         plan=session.plan,
         io=describe_io(graph),
         name=os.path.basename(options.output),
@@ -75,6 +91,14 @@ def _origin(options: CompileOptions) -> dict[str, AttrValue]:
     if options.recorded:
         attrs["_recorded_options"] = [f"--{name}={value}" for name, value in sorted(options.recorded.items())]
     return attrs
+
+
+def _host(options: CompileOptions, *, is_needed: bool) -> dict[str, AttrValue]:
+    """Return the attributes that tell what machine the model is for; static models have them only on demand."""
+    if not (is_needed or options.host_env_os or options.host_env_cpu):
+        return {}
+    host = host_for(options.host_env_os, options.host_env_cpu)
+    return {"host_env_os": host.os, "host_env_cpu": host.cpu}
 
 
 def describe_io(graph: Graph) -> ModelIO:

@@ -16,6 +16,7 @@ from ge.collector import collector_at_rest
 from ge.errors import ReportedError
 from ge.graph import CycleError, Graph, Node, Tensor
 from ge.graph.types import DataType
+from ge.host import this_host
 from ge.ops import lookup
 from ge.plan_check import PlanFault, check_plan
 from ge.proto import ge_ir_pb2 as pb
@@ -87,7 +88,7 @@ def load(path: str | Path) -> OfflineModel:
     """Load an offline model; its constants are read-only views of the mapped file.
 
     Checks everything that can be known without running it: structure, operators (as far as they are registered),
-    attributes, constants, plan. Raises E10041.
+    attributes, constants, plan. Raises E10041, and E19999 for a dynamic model that is for another kind of machine.
     """
     file = open_model(path)
     if file.header.modeltype in (ModelType.FLOW, ModelType.BUNDLE):
@@ -106,7 +107,21 @@ def load(path: str | Path) -> OfflineModel:
         _check_io(io, graph)
     except (InvalidGraphDef, PlanFault) as fault:
         raise broken_model(file.path, str(fault)) from None
-    return OfflineModel(graph, attrs, plan, io, definition.name)
+    model = OfflineModel(graph, attrs, plan, io, definition.name)
+    _check_host(model, file.path)
+    return model
+
+
+def _check_host(model: OfflineModel, path: str) -> None:
+    """Refuse a dynamic model that was compiled for another operating system or processor."""
+    wanted, found = model.host, this_host()
+    if wanted is not None and not wanted.is_like(found):
+        raise ReportedError(
+            "E19999",
+            reason=f"The model {path} is dynamic and was compiled for {wanted}; this machine is {found}.",
+            solution=f"Run it on such a machine, or compile it with --host_env_os={found.os} "
+            f"--host_env_cpu={found.cpu}.",
+        )
 
 
 def _check_graph(graph: Graph) -> None:
