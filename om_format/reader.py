@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import mmap
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from ge.errors import ReportedError
 from ge.graph import CycleError, Graph, Node, Tensor
 from ge.graph.types import DataType
 from ge.host import this_host
+from ge.mapped_file import MappedFile
 from ge.ops import lookup
 from ge.plan_check import PlanFault, check_plan
 from ge.proto import ge_ir_pb2 as pb
@@ -68,16 +67,12 @@ def open_model(path: str | Path) -> ModelFile:
     """Map the file and check header and partition tables. Raises E10041."""
     name = os.fspath(path)
     try:
-        with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise broken_model(name, "it is not a regular file")
-            if status.st_size == 0:
-                raise broken_model(name, "the file is empty")
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        mapped = MappedFile.open(path)
     except (OSError, ValueError) as fault:
         reason = (fault.strerror if isinstance(fault, OSError) else None) or str(fault)
         raise broken_model(name, f"the file cannot be read ({reason})") from None
+    if mapped is None:
+        raise broken_model(name, "the file is empty")
     data = np.frombuffer(mapped, np.uint8)
     header = ModelFileHeader.unpack(data.data, data.size, name)
     return ModelFile(name, data, header, read_blocks(data.data, header, name)[0])

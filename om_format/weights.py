@@ -6,14 +6,16 @@ bytes are added behind the last one and the whole is rounded up to 512 again. Eq
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import numpy as np
 
 from ge.graph.tensor import Tensor
 from ge.graph.types import DataType, bit_width
+from ge.mapped_file import MappedFile
 from ge.plan import ALIGNMENT, align
-from ge.proto.tensor_bytes import chunks
+from ge.proto.tensor_bytes import Array, chunks
 
 TAIL_BYTES = 32
 _SAMPLE_BYTES = 64
@@ -53,11 +55,14 @@ class WeightsPool:
         return offset
 
     def write(self, file: BinaryIO) -> None:
-        """Write the partition's :attr:`size` bytes."""
+        """Write the partition's :attr:`size` bytes.
+
+        Raises E13026 when a mapped file that holds constants was changed meanwhile.
+        """
         position = 0
         for offset, tensor in self._placed:
             file.write(bytes(offset - position))
-            for chunk in chunks(tensor):
+            for chunk in _stored(tensor):
                 file.write(chunk.data)
             position = offset + tensor.nbytes
         file.write(bytes(self.size - position))
@@ -77,4 +82,17 @@ def _equal(a: Tensor, b: Tensor) -> bool:
     """Compare the stored bytes of two tensors of equal size and element width."""
     if a.array is b.array:
         return True
-    return all(np.array_equal(x, y) for x, y in zip(chunks(a), chunks(b), strict=True))
+    return all(np.array_equal(x, y) for x, y in zip(_stored(a), _stored(b), strict=True))
+
+
+def _stored(tensor: Tensor) -> Iterator[Array]:
+    """Yield the stored bytes piece by piece; a mapped file behind them is told, and checked before and after."""
+    mapped = MappedFile.behind(tensor.array)
+    if mapped is None:
+        yield from chunks(tensor)
+        return
+    mapped.check_unchanged()
+    for chunk in chunks(tensor):
+        yield chunk
+        mapped.note_read(chunk.nbytes)
+    mapped.check_unchanged()

@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from ge.errors import ReportedError
+from ge.mapped_file import MappedFile
 from parsers.onnx.wire import BYTES, BrokenWireError, Pieces, fields, without_large_data
 
 MAX_MODEL_BYTES = 2**31 - 1
@@ -46,13 +47,13 @@ def load_model(source: Source) -> LoadedModel:
         loaded = _parse(source, "model in memory", None)
     else:
         path = os.fspath(source)
-        loaded = _parse(_read(path), path, Path(os.path.realpath(path)).parent)
+        loaded = _parse(_mapped(path), path, Path(os.path.realpath(path)).parent)
     if not loaded.proto.HasField("graph"):
         raise ReportedError("E16004")
     return loaded
 
 
-def _read(path: str) -> bytes:
+def _mapped(path: str) -> memoryview:
     if not path:
         raise ReportedError("E13000", path=path, errmsg="no file name is given")
     try:
@@ -65,18 +66,24 @@ def _read(path: str) -> bytes:
         raise ReportedError("E13026", pathname=path, reason=f"it is {kind}")
     _check_size(status.st_size, path)
     try:
-        with open(path, "rb") as file:
-            return file.read(MAX_MODEL_BYTES)
+        mapped = MappedFile.open(path)
     except OSError as fault:
         raise ReportedError("E13001", file=path, errmsg=fault.strerror or str(fault)) from fault
+    if mapped is None:
+        raise _wrong_size(0, path)
+    return memoryview(mapped)
 
 
 def _check_size(size: int, file: str) -> None:
     if not 0 < size <= MAX_MODEL_BYTES:
-        raise ReportedError("E13015", file=file, size=size, maxsize=MAX_MODEL_BYTES)
+        raise _wrong_size(size, file)
 
 
-def _parse(data: bytes, file: str, folder: Path | None) -> LoadedModel:
+def _wrong_size(size: int, file: str) -> ReportedError:
+    return ReportedError("E13015", file=file, size=size, maxsize=MAX_MODEL_BYTES)
+
+
+def _parse(data: bytes | memoryview, file: str, folder: Path | None) -> LoadedModel:
     _check_size(len(data), file)
     try:
         slim, pieces = without_large_data(data)
@@ -114,12 +121,12 @@ _TEXT_SIGNS: tuple[tuple[str, str], ...] = (
 )
 
 
-def _resemblance(data: bytes) -> str:
+def _resemblance(data: bytes | memoryview) -> str:
     """Return ``it looks like ...`` for content that is something else; empty when nothing is recognised."""
     for offset, magic, meaning in _MAGIC:
         if data[offset : offset + len(magic)] == magic:
             return f"it looks like {meaning}"
-    head = data[:4096]
+    head = bytes(data[:4096])
     if all(byte in b"\t\n\r" or 32 <= byte < 127 for byte in head):
         text = head.decode("ascii").lower()
         meaning = next((m for sign, m in _TEXT_SIGNS if sign in text), "plain text")
@@ -129,7 +136,7 @@ def _resemblance(data: bytes) -> str:
     return ""
 
 
-def _is_tensorflow_graph(data: bytes) -> bool:
+def _is_tensorflow_graph(data: bytes | memoryview) -> bool:
     """True when the first field is a NodeDef: a message in field 1 that begins with the strings name (1) and op (2)."""
     try:
         first = next(fields(data, 0, len(data)), None)
@@ -141,7 +148,7 @@ def _is_tensorflow_graph(data: bytes) -> bool:
     return [(field.number, field.kind) for field in inner] == [(1, BYTES), (2, BYTES)]
 
 
-def _first_damage(data: bytes) -> str:
+def _first_damage(data: bytes | memoryview) -> str:
     """Return what is wrong with the first broken top-level field; empty when the top level is sound."""
     try:
         for _ in fields(data, 0, len(data)):

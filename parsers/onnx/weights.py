@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import mmap
 import os
-import stat
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from onnx import SparseTensorProto, TensorProto
 
 from ge.errors import ReportedError
 from ge.graph.types import DataType, bit_width, byte_size, numpy_dtype
+from ge.mapped_file import MappedFile
 from ge.proto.tensor_bytes import unpacked
 from parsers.onnx.wire import Pieces
 
@@ -186,18 +185,11 @@ class TensorReader:
         path = self._contained_path(location, owner)
         if path not in self._maps:
             try:
-                with open(path, "rb") as file:
-                    status = os.fstat(file.fileno())
-                    if not stat.S_ISREG(status.st_mode):
-                        raise ReportedError(
-                            "E13026", pathname=location, reason=f"it is no regular file; {owner} needs it"
-                        )
-                    # an empty file cannot be mapped
-                    content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
+                mapped = MappedFile.open(path, owner)
             except OSError as fault:
                 reason = f"{fault.strerror or fault}; {owner} needs it"
                 raise ReportedError("E13026", pathname=location, reason=reason) from fault
-            self._maps[path] = memoryview(content)
+            self._maps[path] = memoryview(b"" if mapped is None else mapped)
         return self._maps[path]
 
     def _contained_path(self, location: Any, owner: str) -> str:
@@ -230,7 +222,8 @@ def _from_bytes(data: bytes | memoryview, dtype: DataType, dims: list[int], owne
         return unpacked(np.frombuffer(data, np.uint8), dtype, elements).reshape(dims)
     target = numpy_dtype(dtype)
     if dtype is DataType.DT_BOOL:
-        return (np.frombuffer(data, np.uint8) != 0).reshape(dims)
+        codes = np.frombuffer(data, np.uint8)
+        return (codes.view(np.bool_) if codes.max(initial=0) <= 1 else codes != 0).reshape(dims)
     return np.frombuffer(data, target.newbyteorder("<")).astype(target, copy=False).reshape(dims)
 
 

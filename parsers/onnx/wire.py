@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MIN_PIECE = 4096
 """Smaller data is left where it is."""
@@ -36,8 +36,7 @@ class BrokenWireError(ValueError):
         super().__init__(reason)
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """One field: its number and kind, where it starts, where its content starts, where it ends."""
 
     number: int
@@ -110,7 +109,7 @@ class Pieces:
         return self._found[int.from_bytes(raw_data[len(self._secret) :], "little")]
 
 
-def without_large_data(data: bytes) -> tuple[bytes, Pieces]:
+def without_large_data(data: bytes | memoryview) -> tuple[bytes, Pieces]:
     """Return a model's bytes with tokens in place of large tensor data. Raises :class:`BrokenWireError`."""
     pieces = Pieces()
     whole = memoryview(data)
