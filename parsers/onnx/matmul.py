@@ -36,8 +36,12 @@ def gemm(n: NodeBuilder) -> Mapped:
 
 @maps("MatMul")
 def matmul(n: NodeBuilder) -> Mapped:
-    """Before: MatMul with numpy's meaning. After: BatchMatMulV2; vectors get an axis before and lose it behind."""
-    a, b, rank_a, rank_b = n.need(0), n.need(1), n.rank(0), n.rank(1)
+    """Before: MatMul with numpy's meaning. After: BatchMatMulV2; vectors get an axis before and lose it behind.
+
+    An operand of unknown rank is taken for a matrix, or several: a run that finds a vector stops.
+    """
+    a, b = n.need(0), n.need(1)
+    rank_a, rank_b = (2 if n.shape(x).is_unknown_rank() else len(n.shape(x)) for x in (a, b))
     if 0 in (rank_a, rank_b):
         raise n.fail("a scalar is no matrix")
     if rank_a == 1:

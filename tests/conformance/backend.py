@@ -27,7 +27,10 @@ class CompiledModel(BackendRep):
 
 
 class OfflineBackend(Backend):
-    """Takes the way of a user: the model is compiled, written as .om file, read again and run."""
+    """Takes the way of a user: the model is compiled, written as .om file, read again and run.
+
+    Dimensions that the model leaves open are left to the run, which `atc` wants to be told.
+    """
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> CompiledModel:
@@ -35,7 +38,8 @@ class OfflineBackend(Backend):
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder, "model.onnx"), Path(folder, "model.om")
             source.write_bytes(model.SerializeToString())
-            compile_model(source, soc_version="Ascend310P3", precision_mode_v2="origin").save(target)
+            options = {"soc_version": "Ascend310P3", "precision_mode_v2": "origin", "input_shape": _open_shapes(model)}
+            compile_model(source, **options).save(target)
             return CompiledModel(InferSession(0, target))
 
     @classmethod
@@ -59,3 +63,14 @@ class OfflineBackend(Backend):
     def supports_device(cls, device: str) -> bool:
         """There is one device."""
         return device.upper() == "CPU"
+
+
+def _open_shapes(model: onnx.ModelProto) -> dict[str, list[int]] | None:
+    """Return the shapes of inputs with open dimensions, -1 for each of those."""
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    found = {}
+    for value in model.graph.input:
+        dims = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in value.type.tensor_type.shape.dim]
+        if value.name not in initializers and -1 in dims:
+            found[value.name] = dims
+    return found or None
