@@ -119,7 +119,7 @@ def plan_runs(
 
 def _samples_per_run(file: str, tensor: Tensor) -> int:
     size = _Content.of(file).size
-    if size == tensor.size:
+    if size == tensor.size or tensor.datatype.hasobject:
         return 1
     if size == 0 or tensor.size % size or tensor.size == 0:
         raise _misfit(tensor, file, size, "the size of the input is no multiple of the size of the file")
@@ -136,6 +136,10 @@ def _check_share(file: str, tensor: Tensor, per_run: int, allow_reinterpret: boo
         without_batch = expected[1:] if per_run > 1 and expected[0] == 1 else expected
         if list(content.shape) not in (expected, without_batch):
             raise ReportedError("R1026", name=tensor.name, expected=expected, file=file, actual=list(content.shape))
+    if tensor.datatype.hasobject:
+        if content.dtype is None:
+            raise _unreadable(file, f"input [{tensor.name}] takes texts, which come in .npy files")
+        return
     if content.size != share:
         parts = f"{share} bytes, 1/{per_run} of the input" if per_run > 1 else f"{share} bytes"
         raise _misfit(tensor, file, content.size, f"each file must hold {parts}")
@@ -157,6 +161,8 @@ def _misfit(tensor: Tensor, file: str, size: int, reason: str) -> ReportedError:
 
 def _same_type(actual: np.dtype[Any], expected: np.dtype[Any]) -> bool:
     """Equal up to byte order; numpy stores types that it does not know, such as bfloat16, as raw bytes."""
+    if expected.hasobject:
+        return actual.kind in "US"
     if actual.kind == "V" and expected.kind == "V":
         return actual.itemsize == expected.itemsize
     return actual.newbyteorder("=") == expected
@@ -168,7 +174,7 @@ def load_run(run: Run, inputs: Sequence[Tensor]) -> list[Array]:
     for i, tensor in enumerate(inputs):
         shares = [_read(sample[i], tensor.datatype) for sample in run.samples]
         flat = shares[0] if len(shares) == 1 else np.concatenate(shares)
-        if flat.nbytes != tensor.size:
+        if flat.size != prod(tensor.shape) or (flat.nbytes != tensor.size and not tensor.datatype.hasobject):
             raise _misfit(tensor, run.samples[0][i], flat.nbytes, "the file changed since it was looked at")
         arrays.append(flat.reshape(tuple(tensor.shape)))
     return arrays
@@ -182,8 +188,8 @@ def _read(file: str, dtype: np.dtype[Any]) -> Array:
         array = np.load(file, allow_pickle=False)
     except (OSError, ValueError) as fault:
         raise _unreadable(file, fault) from fault
-    native = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
-    return native.reshape(-1).view(dtype)
+    native = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False)).reshape(-1)
+    return native if dtype.hasobject else native.view(dtype)
 
 
 @dataclass(frozen=True)
@@ -225,6 +231,14 @@ class _Content:
         if size - start != needed:
             raise ValueError(f"its header promises {needed} bytes of data, but {size - start} follow")
         return cls(needed, dtype, shape)
+
+
+def shape_of_file(file: str) -> tuple[int, ...]:
+    """Return the shape of an .npy file. Raises R1023 for a file that does not tell."""
+    content = _Content.of(file)
+    if content.dtype is None:
+        raise _unreadable(file, "it does not tell its shape; --auto_set_dymshape_mode needs .npy files")
+    return content.shape
 
 
 def _unreadable(file: str, fault: Exception | str) -> ReportedError:

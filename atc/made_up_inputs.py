@@ -12,8 +12,8 @@ SEED = 20240601
 
 
 def zero_inputs(inputs: Sequence[Tensor]) -> list[Array]:
-    """Return zeros of each input's dtype and shape."""
-    return [np.zeros(tuple(tensor.shape), tensor.datatype) for tensor in inputs]
+    """Return zeros of each input's dtype and shape; empty texts where it takes texts."""
+    return [np.full(tuple(t.shape), "" if t.datatype.hasobject else 0, t.datatype) for t in inputs]
 
 
 def random_inputs(inputs: Sequence[Tensor], seed: int = SEED) -> list[Array]:
@@ -21,6 +21,7 @@ def random_inputs(inputs: Sequence[Tensor], seed: int = SEED) -> list[Array]:
 
     Floating point and complex parts lie in [0, 1), 8-bit integers take their whole range, bool both values. Wider
     integers are 0 or 1: they are mostly indices, lengths and masks, for which larger values could be out of range.
+    Texts are numbers.
     """
     generator = np.random.default_rng(seed)
     return [_random(tensor, generator) for tensor in inputs]
@@ -28,6 +29,8 @@ def random_inputs(inputs: Sequence[Tensor], seed: int = SEED) -> list[Array]:
 
 def _random(tensor: Tensor, generator: np.random.Generator) -> Array:
     shape, dtype = tuple(tensor.shape), tensor.datatype
+    if dtype.hasobject:
+        return generator.integers(0, 1000, shape).astype("U").astype(object)
     if dtype.kind == "b":
         return generator.integers(0, 2, shape).astype(bool)
     if dtype.kind in "iu":

@@ -44,16 +44,23 @@ def check_names(samples: Sequence[Sequence[str]]) -> None:
 
 
 def check_division(runs: Sequence[Run], outputs: Sequence[Tensor]) -> None:
-    """Raise R1042 if an output cannot be divided among the samples of a run."""
+    """Raise R1042 if an output cannot be divided among the samples of a run; what is open is seen when it is there."""
     parts = len(runs[0].samples)
     for tensor in outputs:
-        if parts > 1 and (not tensor.shape or tensor.shape[0] % parts):
-            raise ReportedError("R1042", name=tensor.name, shape=list(tensor.shape), parts=parts)
+        if not tensor.shape or tensor.shape[0] >= 0:
+            _check_parts(tensor.name, tensor.shape, parts)
+
+
+def _check_parts(name: str, shape: Sequence[int], parts: int) -> None:
+    if parts > 1 and (not shape or shape[0] % parts):
+        raise ReportedError("R1042", name=name, shape=list(shape), parts=parts)
 
 
 def save_run(folder: Path, run: Run, outputs: Sequence[Array], form: str) -> list[list[str]]:
     """Write the outputs of ``run`` and return the paths per wanted sample. Raises R1040."""
     parts = len(run.samples)
+    for number, output in enumerate(outputs):
+        _check_parts(str(number), output.shape, parts)
     divided = [np.split(output, parts) if parts > 1 else [output] for output in outputs]
     paths = []
     for i, files in enumerate(run.wanted):
@@ -70,12 +77,17 @@ def write_array(file: BinaryIO, array: Array, form: str) -> None:
     """Write ``array`` as ``NPY``, ``BIN`` (its bytes) or ``TXT`` (a line per innermost row).
 
     NPY holds types that numpy does not know, such as bfloat16, as float32. TXT numbers have enough digits to tell any
-    two values of their type apart.
+    two values of their type apart. Of texts, BIN and TXT are lines in UTF-8, one per element.
     """
+    if array.dtype.hasobject:
+        array = array.astype("U")
+        if form != "NPY":
+            file.write("".join(f"{text}\n" for text in array.reshape(-1).tolist()).encode())
+            return
     if form == "BIN":
         file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         return
-    if array.dtype.kind == "V" or array.dtype.isbuiltin != 1:
+    if array.dtype.kind == "V" or (array.dtype.isbuiltin != 1 and array.dtype.kind != "U"):
         array = array.astype(np.float32)
     if form == "NPY":
         np.lib.format.write_array(file, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)

@@ -14,7 +14,9 @@ from atc.terminal import guarded, show, show_error
 if TYPE_CHECKING:
     from atc.input_files import Array, Run, Tensor
     from atc.run_options import RunOptions
+    from atc.run_shapes import OpenTensor
     from atc.run_summary import Sample
+    from atc.shape_sets import Shapes
     from ge.errors import ReportedError
 
 USAGE = """\
@@ -38,7 +40,9 @@ class Times(Protocol):
 class Session(Protocol):
     """The part of ``simulator.InferSession`` that the command uses."""
 
-    def get_inputs(self) -> Sequence[Tensor]: ...
+    @property
+    def is_dynamic(self) -> bool: ...
+    def get_inputs(self) -> Sequence[OpenTensor]: ...
     def get_outputs(self) -> Sequence[Tensor]: ...
     def kernels(self) -> Sequence[tuple[str, str, str]]: ...
     def infer(self, feeds: Sequence[Array], /) -> Sequence[Array]: ...
@@ -112,41 +116,107 @@ def open_session(options: RunOptions) -> Session:
 
 
 def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) -> None:
-    """Run the model as ``options`` say: inputs, warm-up, measured runs, files, summary."""
-    from atc import input_files, output_files
-    from atc.progress import working
-    from atc.run_summary import Summary
-    from ge.atomic_file import check_writable, write_atomically
+    """Run the model as ``options`` say: inputs, warm-up, measured runs, files, summary.
+
+    With several sets of shapes that happens once for each, in a folder of its own.
+    """
+    from atc import output_files
+    from atc.shape_sets import as_text
+    from ge.atomic_file import check_writable
 
     folder = output_files.output_folder(options.output, options.output_dirname) if options.output else None
     if folder:
         check_writable(folder / output_files.MADE_UP_NAME, code=output_files.CODE)
     session = opener(options)
-    inputs, outputs = session.get_inputs(), session.get_outputs()
     if options.debug:
         _show_model(session)
-    runs = [input_files.Run(((),))]
-    if options.input:
-        files = input_files.assign_files(options.input, inputs)
-        runs = input_files.plan_runs(files, inputs, allow_reinterpret=options.allow_reinterpret)
-        if folder:
-            output_files.check_names(files)
-            output_files.check_division(runs, outputs)
+    _check_dynamic(options, session)
+    if options.shapes_from != "--dymShape_range":
+        _run_at(options, arguments, session, options.shape_sets[0] if options.shape_sets else {}, folder)
+        return
+    for i, shapes in enumerate(options.shape_sets):
+        show(f"Shapes: {as_text(shapes)}")
+        _run_at(options, arguments, session, shapes, folder / f"dymshape_{i}" if folder else None)
+
+
+def _check_dynamic(options: RunOptions, session: Session) -> None:
+    """Raise R1061 for shapes that a static model cannot take, R1036 for sizes that do not fit its outputs."""
+    from ge.errors import ReportedError
+
+    if options.shapes_from and not session.is_dynamic:
+        raise ReportedError(
+            "R1061",
+            mode="dynshape",
+            support="static",
+            solution=f"Drop {options.shapes_from}, or compile the model with open dimensions: -1 or low~high in "
+            "--input_shape.",
+        )
+    outputs = session.get_outputs()
+    if options.output_sizes and len(options.output_sizes) != len(outputs):
+        names = ", ".join(tensor.name for tensor in outputs)
+        raise ReportedError("R1036", outputs=len(outputs), names=names, sizes=len(options.output_sizes))
+
+
+def _run_at(
+    options: RunOptions, arguments: Mapping[str, str], session: Session, shapes: Shapes, folder: Path | None
+) -> None:
+    """Run the model with inputs of these shapes; those that are not given are the model's, or those of the files."""
+    from atc import input_files, output_files
+    from atc.progress import working
+    from atc.run_summary import Summary
+    from ge.atomic_file import write_atomically
+
+    turns = _planned(options, session, shapes)
+    if folder and options.input:
+        output_files.check_names([sample for one, _ in turns for sample in one.wanted])
+        output_files.check_division([one for one, _ in turns], session.get_outputs())
     samples: list[Sample] = []
     times: list[float] = []
-    made_up = [] if options.input else _made_up(options, inputs)
+    made_up = [] if options.input else _made_up(options, turns[0][1])
     with working(f"running {options.model}"):
-        for i, one in enumerate(runs):
+        for i, (one, inputs) in enumerate(turns):
             feeds = input_files.load_run(one, inputs) if options.input else made_up
             results = _measured(session, feeds, options.warmup_count if i == 0 else 0, options.loop, times)
+            _check_sizes(options, session, results)
             if folder:
                 samples += _saved(folder, one, results, options.outfmt)
-    summary = Summary(times, _batchsize(options, inputs), samples)
+    summary = Summary(times, _batchsize(options, turns[0][1]), samples)
     for line in summary.lines():
         show(line)
     if folder:
         write_atomically(f"{folder}_summary.json", summary.text(arguments), code=output_files.CODE)
         show(f"Results are in {folder}")
+
+
+def _planned(options: RunOptions, session: Session, shapes: Shapes) -> list[tuple[Run, Sequence[Tensor]]]:
+    """Return the runs in order, each with its inputs in the shapes that they have in it."""
+    from atc import input_files, run_shapes
+
+    inputs = session.get_inputs()
+    files = input_files.assign_files(options.input, inputs) if options.input else []
+    reinterprets = options.allow_reinterpret
+    if options.shapes_from == "--auto_set_dymshape_mode":
+        shaped = [(sample, run_shapes.inputs_of_files(inputs, sample)) for sample in files]
+        return [
+            (one, tensors)
+            for sample, tensors in shaped
+            for one in input_files.plan_runs([sample], tensors, allow_reinterpret=reinterprets)
+        ]
+    tensors: Sequence[Tensor] = inputs
+    if session.is_dynamic:
+        tensors = run_shapes.shaped_inputs(inputs, shapes, options.shapes_from)
+    if not options.input:
+        return [(input_files.Run(((),)), tensors)]
+    return [(one, tensors) for one in input_files.plan_runs(files, tensors, allow_reinterpret=reinterprets)]
+
+
+def _check_sizes(options: RunOptions, session: Session, results: Sequence[Array]) -> None:
+    """Raise R1037 for a result that is larger than --outputSize allows."""
+    from ge.errors import ReportedError
+
+    for tensor, result, most in zip(session.get_outputs(), results, options.output_sizes, strict=False):
+        if result.nbytes > most:
+            raise ReportedError("R1037", name=tensor.name, actual=result.nbytes, expected=most)
 
 
 def _made_up(options: RunOptions, inputs: Sequence[Tensor]) -> list[Array]:
@@ -188,8 +258,12 @@ def _batchsize(options: RunOptions, inputs: Sequence[Tensor]) -> int:
 def _show_model(session: Session) -> None:
     for kind, tensors in (("input", session.get_inputs()), ("output", session.get_outputs())):
         for i, tensor in enumerate(tensors):
-            show(f"{kind} {i}: {tensor.name} {tensor.datatype} {list(tensor.shape)}, {tensor.size} bytes")
+            size = "open" if any(dim < 0 for dim in tensor.shape) else f"{tensor.size} bytes"
+            show(f"{kind} {i}: {tensor.name} {tensor.datatype} {list(tensor.shape)}, {size}")
     kernels = session.kernels()
+    if session.is_dynamic:
+        show(f"steps: {len(kernels)}; their kernels are chosen for the shapes of a run")
+        return
     slow = [(node, optype) for node, optype, kernel in kernels if kernel == "reference"]
     show(f"steps: {len(kernels)}, {len(slow)} of them with the slow reference kernel")
     for node, optype in slow:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from atc.shape_sets import Shapes, parse_shape_ranges, parse_shapes
 from ge.errors import ReportedError
 from ge.option_table import Kind, Option, Rule, Status
 
@@ -21,6 +22,11 @@ def _count(least: int, most: int = _MAX_REPEATS) -> Rule:
         return f"it must be a number {limit}"
 
     return Rule(code="R1001", check=check)
+
+
+def _sizes(text: str) -> str | None:
+    is_list = all(re.fullmatch("[0-9]{1,18}", part.strip()) and int(part) > 0 for part in text.split(","))
+    return None if is_list else "it must be numbers of bytes of at least 1, separated by commas"
 
 
 def _one_of(values: str) -> Rule:
@@ -68,11 +74,15 @@ _ROWS: dict[str, tuple[tuple[str, str, Status, Rule, str, str], ...]] = {
         ("dymBatch", "db dym_batch", _LATER, _TEXT, "", "Batch size to run a model with batch gears at."),
         ("dymHW", "dhw dym_hw", _LATER, _TEXT, "", "Image size, \"h,w\"."),
         ("dymDims", "dd dym_dims", _LATER, _TEXT, "", "Dimensions, \"a:1,600;b:1,600\"."),
-        ("dymShape", "ds dym_shape", _LATER, _TEXT, "", "Shapes, \"a:1,600;b:1,600\"."),
-        ("dymShape_range", "dr dym_shape_range", _LATER, _TEXT, "", "Ranges of shapes to run one after the other."),
-        ("auto_set_dymshape_mode", "asdsm", _LATER, _SWITCH, "false", "Take the shapes from the .npy files."),
+        ("dymShape", "ds dym_shape", _WORKS, _TEXT, "", "Shapes to run a model with open dimensions at, "
+            "\"a:1,600;b:1,600\"."),
+        ("dymShape_range", "dr dym_shape_range", _WORKS, _TEXT, "", "Shapes to run one after the other, each dimension "
+            "a number, low~high or low~high~step, or several of these joined by '-'; or a file with a set on each "
+            "line."),
+        ("auto_set_dymshape_mode", "asdsm", _WORKS, _SWITCH, "false", "Take the shapes from the .npy files."),
         ("auto_set_dymdims_mode", "asddm", _LATER, _SWITCH, "false", "Take the dimensions from the .npy files."),
-        ("outputSize", "outsize output_size", _LATER, _TEXT, "", "Bytes of each output."),
+        ("outputSize", "outsize output_size", _WORKS, Rule(code="R1001", check=_sizes), "", "Most bytes that each "
+            "output may take, separated by commas. Not needed: outputs take what they need."),
     ),
     "Others": (
         ("output_batchsize_axis", "oba", _LATER, _TEXT, "0", "Axis along which results are split into samples."),
@@ -133,6 +143,12 @@ class RunOptions:
     debug: bool = False
     allow_reinterpret: bool = False
     device: int = 0
+    shape_sets: tuple[Shapes, ...] = ()
+    """Shapes of the inputs: one set of --dymShape, or those of --dymShape_range, each for runs of its own."""
+    shapes_from: str = ""
+    """The option that says what shapes the inputs have, if there is one."""
+    output_sizes: tuple[int, ...] = ()
+    """Most bytes per output; empty: no limit."""
 
 
 def run_options(values: Mapping[str, str]) -> RunOptions:
@@ -148,6 +164,7 @@ def run_options(values: Mapping[str, str]) -> RunOptions:
     if names and "pure_data_type" in values:
         raise ReportedError("R1006", parameter1="--pure_data_type", parameter2="--input")
     _check_dirname(values)
+    shapes_from = _shapes_from(values)
 
     def number(name: str) -> int | None:
         return int(values[name]) if name in values else None
@@ -166,7 +183,31 @@ def run_options(values: Mapping[str, str]) -> RunOptions:
         debug=values.get("debug") == "true",
         allow_reinterpret=values.get("allow_reinterpret") == "true",
         device=int(values.get("device", "0")),
+        shape_sets=_shape_sets(values),
+        shapes_from=shapes_from,
+        output_sizes=tuple(int(size) for size in values.get("outputSize", "").split(",") if size.strip()),
     )
+
+
+def _shapes_from(values: Mapping[str, str]) -> str:
+    """Return the one option that says what shapes the inputs have; ``""``: none. Raises R1004 and R1006."""
+    given = [name for name in ("dymShape", "dymShape_range") if values.get(name)]
+    if values.get("auto_set_dymshape_mode") == "true":
+        given.append("auto_set_dymshape_mode")
+    flags = [RUN_OPTIONS[name].flag for name in given]
+    if len(flags) > 1:
+        raise ReportedError("R1006", parameter1=flags[0], parameter2=flags[1])
+    if given == ["dymShape_range"] and values.get("input"):
+        raise ReportedError("R1006", parameter1=flags[0], parameter2="--input")
+    if given == ["auto_set_dymshape_mode"] and not values.get("input"):
+        raise ReportedError("R1004", parameter=flags[0], needed="--input")
+    return "".join(flags)
+
+
+def _shape_sets(values: Mapping[str, str]) -> tuple[Shapes, ...]:
+    if values.get("dymShape"):
+        return (parse_shapes(values["dymShape"]),)
+    return tuple(parse_shape_ranges(values["dymShape_range"])) if values.get("dymShape_range") else ()
 
 
 def _refuse_unimplemented(values: Mapping[str, str]) -> None:

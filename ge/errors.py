@@ -666,6 +666,23 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "Input [{name}] takes {expected_dtype}{expected_shape}, but got {actual_dtype}{actual_shape}: {reason}.",
         "Convert or reshape the array, or compile the model with wider ranges in --input_shape.",
     ),
+    "R1034": CatalogueEntry(
+        "Input [{name}] has open dimensions {shape}: the run must be told which.",
+        'Give the shapes, for example --dymShape="{name}:1,..." with a number for every dimension, or '
+        "--auto_set_dymshape_mode=true with .npy files in --input.",
+    ),
+    "R1035": CatalogueEntry(
+        "[{source}] gives input [{name}] the shape {actual}, but the input takes {expected}: {reason}.",
+        "Give a shape that the input takes, or compile the model with wider ranges in --input_shape.",
+    ),
+    "R1036": CatalogueEntry(
+        "The model has {outputs} outputs ({names}), but --outputSize gives {sizes} sizes.",
+        "Give one size in bytes per output, separated by commas, or drop the option: it is not needed here.",
+    ),
+    "R1037": CatalogueEntry(
+        "Output [{name}] takes {actual} bytes, but --outputSize allows {expected}.",
+        "Give at least that size, or drop the option: it is not needed here.",
+    ),
     # om-run: results
     "R1040": CatalogueEntry(
         "The file [{file}] cannot be written. Reason: {errmsg}",

@@ -41,7 +41,8 @@ def _fit(array: Array, port: Port, allow_reinterpret: bool) -> Array:
     dtype = numpy_dtype(desc.data_type)
     native = _texts(array) if desc.data_type is DataType.DT_STRING else array
     native = native.astype(native.dtype.newbyteorder("="), copy=False)
-    misfit = shape_misfit(desc, native.shape)
+    limits = dim_limits(desc)
+    misfit = misfit_of(limits, native.shape)
     if native.dtype == dtype and misfit is None:
         return native
     size = memory_size(desc)
@@ -55,7 +56,7 @@ def _fit(array: Array, port: Port, allow_reinterpret: bool) -> Array:
     }
     if size is None:
         reason = misfit or "its elements are of another type"
-        raise ReportedError("R1033", **fields, expected_shape=shape_text(desc), reason=reason)
+        raise ReportedError("R1033", **fields, expected_shape=limits_text(limits), reason=reason)
     raise ReportedError("R1031", **fields, expected_shape=list(desc.shape), expected=size, actual=native.nbytes)
 
 
@@ -66,32 +67,33 @@ def _texts(array: Array) -> Array:
     return array.astype(object) if array.dtype.kind in "UT" else array
 
 
-def shape_misfit(desc: TensorDesc, shape: Sequence[int]) -> str | None:
-    """Return what keeps an input from taking ``shape``, ``None`` if it does."""
-    known = desc.shape
-    if known.is_unknown_rank():
+def dim_limits(desc: TensorDesc) -> list[tuple[int, int]] | None:
+    """Return least and greatest value (-1: no limit) of every dim; ``None`` when not even the rank is known."""
+    if desc.shape.is_unknown_rank():
         return None
-    if len(known) != len(shape):
-        return f"it has {len(shape)} dimensions, {len(known)} are expected"
-    for axis, (dim, (low, high)) in enumerate(zip(shape, dim_limits(desc), strict=True)):
+    if len(desc.shape_range) == len(desc.shape):
+        return [(d, d) if d >= 0 else limits for d, limits in zip(desc.shape, desc.shape_range, strict=True)]
+    return [(d, d) if d >= 0 else (0, -1) for d in desc.shape]
+
+
+def misfit_of(limits: Sequence[tuple[int, int]] | None, shape: Sequence[int]) -> str | None:
+    """Return what keeps ``shape`` from lying within the limits of its dims, ``None`` if it does."""
+    if limits is None:
+        return None
+    if len(limits) != len(shape):
+        return f"it has {len(shape)} dimensions, {len(limits)} are expected"
+    for axis, (dim, (low, high)) in enumerate(zip(shape, limits, strict=True)):
         if dim < low or (high != -1 and dim > high):
             expected = str(low) if low == high else f"{low} or more" if high == -1 else f"{low} to {high}"
             return f"dimension {axis} is {dim}, {expected} is expected"
     return None
 
 
-def dim_limits(desc: TensorDesc) -> list[tuple[int, int]]:
-    """Return least and greatest value of every dim; -1: no limit."""
-    if len(desc.shape_range) == len(desc.shape):
-        return [(d, d) if d >= 0 else limits for d, limits in zip(desc.shape, desc.shape_range, strict=True)]
-    return [(d, d) if d >= 0 else (0, -1) for d in desc.shape]
-
-
-def shape_text(desc: TensorDesc) -> str:
-    """Return the shape of an input as --input_shape has it: ``[1~4,3,-1]``."""
-    if desc.shape.is_unknown_rank():
-        return "of any shape"
-    return f"[{','.join(str(low) if low == high else _range(low, high) for low, high in dim_limits(desc))}]"
+def limits_text(limits: Sequence[tuple[int, int]] | None) -> str:
+    """Return a shape as --input_shape has it: ``[1~4,3,-1]``."""
+    if limits is None:
+        return " of any shape"
+    return f"[{','.join(str(low) if low == high else _range(low, high) for low, high in limits)}]"
 
 
 def _range(low: int, high: int) -> str:

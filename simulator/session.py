@@ -26,7 +26,7 @@ class IoDesc:
     """A model input or output. ``format`` is GE's text, such as ``NCHW``.
 
     ``size`` and ``realsize`` are bytes, 0 where the shape has open dimensions (-1). ``limits`` are the least and the
-    greatest value of every dimension; a greatest of -1: no limit.
+    greatest value of every dimension (a greatest of -1: no limit), ``None`` when even their number is open.
     """
 
     name: str
@@ -34,7 +34,7 @@ class IoDesc:
     datatype: np.dtype[Any]
     size: int
     format: str
-    limits: tuple[tuple[int, int], ...] = ()
+    limits: Sequence[tuple[int, int]] | None = None
 
     @property
     def realsize(self) -> int:
@@ -227,5 +227,5 @@ def _describe(port: Port) -> IoDesc:
     desc = port.desc
     size = memory_size(desc)
     dtype = numpy_dtype(desc.data_type) if has_numpy_dtype(desc.data_type) else np.dtype(object)
-    limits = tuple(dim_limits(desc))
-    return IoDesc(port.name, list(desc.shape), dtype, 0 if size is None else size, FORMAT_TEXT[desc.format], limits)
+    text = FORMAT_TEXT[desc.format]
+    return IoDesc(port.name, list(desc.shape), dtype, 0 if size is None else size, text, dim_limits(desc))
