@@ -46,6 +46,7 @@ from ge.ops import (
     strings,
     suppression,
     trans_data,
+    tree_ensemble,
 )
 from ge.ops.registry import (
     InferContext,
@@ -105,6 +106,7 @@ FAMILIES = (
     strings,
     suppression,
     trans_data,
+    tree_ensemble,
 )
 
 __all__ = [

@@ -77,3 +77,33 @@ def _default(n: NodeBuilder, values: Any) -> Any:
     name = {"int64": "default_int64", "float32": "default_float", "object": "default_string"}.get(values.dtype.name)
     found: Any = _DEFAULTS[values.dtype.kind] if name is None else n.attr(name)
     return _strings([found]) if values.dtype == np.object_ else np.asarray([found], values.dtype)
+
+
+_TREE_LISTS = {
+    "nodes_featureids": "feature_ids",
+    "nodes_truenodeids": "true_ids",
+    "nodes_falsenodeids": "false_ids",
+    "nodes_trueleafs": "true_leafs",
+    "nodes_falseleafs": "false_leafs",
+    "nodes_missing_value_tracks_true": "missing_true",
+    "tree_roots": "roots",
+    "leaf_targetids": "target_ids",
+}
+
+
+@maps("TreeEnsemble", domain=ML)
+def tree_ensemble(n: NodeBuilder) -> Mapped:
+    """Before: TreeEnsemble(x). After: XTreeEnsemble with splits, weights and members as Const."""
+    tensors = [("Splits", "nodes_splits"), ("Weights", "leaf_weights"), ("Members", "membership_values")]
+    parts = [n.const(role, np.ravel(n.attr(name))) if n.has_attr(name) else None for role, name in tensors]
+    attrs = {ge_name: n.attr(name, []) for name, ge_name in _TREE_LISTS.items()}
+    return n.add(
+        "XTreeEnsemble",
+        n.need(0),
+        *parts,
+        **attrs,
+        modes=[int(mode) for mode in np.ravel(n.attr("nodes_modes"))],
+        n_targets=n.attr("n_targets", max(attrs["target_ids"], default=0) + 1),
+        aggregate_function=n.attr("aggregate_function"),
+        post_transform=n.attr("post_transform"),
+    )
