@@ -19,7 +19,7 @@ N_FEATURES, N_TARGETS = 4, 3
 
 
 class Forest:
-    """Trees as nested tuples (mode, feature, split or set, whether NaN is true, true side, false side); leaves are ints."""
+    """Trees as nested tuples (mode, feature, split or set, is NaN true, true side, false side); leaves are numbers."""
 
     def __init__(self, seed: int, n_trees: int = 5, depth: int = 4) -> None:
         self.rng = np.random.default_rng(seed)
