@@ -64,9 +64,11 @@ class ExecutionPlan:
 
 
 def output_names(model: RunnableModel) -> list[str]:
-    """Return the names of the model's outputs as far as they are known."""
+    """Return the names of the outputs: those of the user's model, else those that the .om lists."""
+    if model.graph.output_names:
+        return list(model.graph.output_names)
     io = getattr(model, "io", None)
-    return list(model.graph.output_names) if io is None else [info.name for info in io.outputs]
+    return [] if io is None else [info.name for info in io.outputs]
 
 
 @collector_at_rest()

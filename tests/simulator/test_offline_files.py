@@ -47,7 +47,7 @@ def test_a_model_gives_the_same_from_memory_and_from_a_file(
     for source in (path, str(path), load(path)):
         session = InferSession(model_path=source)
         assert [i.name for i in session.get_inputs()] == ["x"]
-        assert [o.name for o in session.get_outputs()] == ["y0:0"]
+        assert [o.name for o in session.get_outputs()] == ["y0"]
         assert session.infer([x])[0].tobytes() == direct.tobytes()
 
 
