@@ -63,6 +63,8 @@ def _infer_dft(ctx: InferContext) -> Sequence[OutputSpec]:
         length = _one("dft_length", ctx.ints("dft_length"))
     else:
         length = 2 * (shape[axis] - 1) if is_real_result and shape[axis] > 0 else shape[axis]
+    if ctx.op.onesided and length < 0:
+        length = -1  # not the dim of the input, whatever its name
     dims[axis] = length // 2 + 1 if ctx.op.onesided and not ctx.op.inverse and length >= 0 else length
     return [(dims, dtype)]
 

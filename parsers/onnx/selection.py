@@ -72,21 +72,36 @@ def unique(n: NodeBuilder) -> Mapped:
 
 @maps("EyeLike")
 def eye_like(n: NodeBuilder) -> Mapped:
-    """Before: EyeLike(x, k). After: Fill(ones) -> MatrixDiagV2; a diagonal outside of the matrix leaves Fill(zeros)."""
+    """Before: EyeLike(x, k). After: Fill(ones) -> MatrixDiagV2; a diagonal outside of the matrix leaves Fill(zeros).
+
+    Without a known size row and column numbers are compared.
+    """
     x = n.need(0)
     wanted = n.attr("dtype")
     dtype = n.dtype(x) if wanted is None else n.element_type(wanted, "dtype")
     shape = n.shape(x)
-    if len(shape) != 2 or min(shape) < 0:
-        raise n.fail(f"its input has the shape {shape}; a matrix of known size is needed")
+    if len(shape) != 2:
+        raise n.fail(f"its input has the shape {shape}; a matrix is needed")
     rows, columns = shape
     k = n.attr("k")
+    if min(shape) < 0:
+        return _diagonal_of_open_size(n, x, k, dtype)
     length = min(rows + min(k, 0), columns - max(k, 0))
     if length <= 0:
         return n.add("Fill", n.int64(shape, "Shape"), n.scalar("Zero", 0, dtype))
     ones = n.add("Fill", n.int64([length], "Length"), n.scalar("One", 1, dtype), role="Fill")
     numbers: list[NodeOut] = [n.index(role, v) for role, v in (("K", k), ("Rows", rows), ("Columns", columns))]
     return n.add("MatrixDiagV2", ones, *numbers, n.scalar("Padding", 0, dtype))
+
+
+def _diagonal_of_open_size(n: NodeBuilder, x: NodeOut, k: int, dtype: DataType) -> Mapped:
+    sizes = n.add("Shape", x, role="Shape", dtype=int(DataType.DT_INT64))
+    ends = n.add("Unpack", sizes, role="Unpack", n_outputs=2, num=2).outputs()
+    zero, one = (n.scalar(role, value, DataType.DT_INT64) for role, value in (("Zero", 0), ("One", 1)))
+    rows, columns = (n.add("Range", zero, end, one, role="Range") for end in ends)
+    shifted = n.add("Add", rows, n.scalar("K", k, DataType.DT_INT64), role="Add")
+    on_diagonal = n.add("Equal", n.add("Unsqueeze", shifted, role="Unsqueeze", axes=[1]), columns, role="Equal")
+    return n.add("Cast", on_diagonal, dst_type=int(dtype))
 
 
 @maps("TensorScatter")
