@@ -49,6 +49,12 @@ def test_enough_cases_pass(full_run: Run):
     assert not missed
 
 
+def test_enough_operators_pass_most_of_their_cases(full_run: Run):
+    scores = score.by_operator(full_run.cases, full_run.verdicts)
+    passing = [operator for operator, found in scores.items() if "." not in operator and found.share >= 0.8]
+    assert len(passing) >= 150
+
+
 # -- the runner itself ---------------------------------------------------------------------------------------------
 def _case(name: str) -> Case:
     return Case(name, "node", "Add", b"", [], 0.0, 0.0, only_tensors=True)
