@@ -63,6 +63,10 @@ LAST = {"begin_norm_axis": 2, "begin_params_axis": 2}
 RNN: dict[str, Any] = {"hidden_size": 5}
 SCATTER = [f(4, 3), i([[1], [3]]), f(2, 3)]
 MASKS = {"begin_mask": 1}
+STUMP: dict[str, Any] = {
+    "modes": [0], "feature_ids": [1], "true_ids": [0], "false_ids": [1], "true_leafs": [1], "false_leafs": [1],
+    "roots": [0], "target_ids": [0, 1], "n_targets": 2,
+}  # fmt: skip
 REGION = {"spatial_scale": 1.0, "pooled_height": 2, "pooled_width": 3}
 ROIS = np.float32([[0, 0, 0, 3, 3], [1, 1, 2, 5, 4]])
 SUPPRESSION = [i(2), np.float32(0.5), np.float32(0.1)]
@@ -295,6 +299,9 @@ ROWS: dict[str, Row] = {
     "UnsortedSegmentSum": Row([f(3, 2), i(2, 0, 2), i(4)]),
     "Where": Row([b(2, 3)]),
     "XUnique": Row([i(3, 1, 3)], {}, 4),
+    # features and labels
+    "XLabelEncoder": Row([text("a", "c"), text("c", "b"), f(2), f(1)]),
+    "XTreeEnsemble": Row([f(5, 2), f(1), f(2)], STUMP),
 }
 
 HANDLES = {
