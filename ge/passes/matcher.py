@@ -1,0 +1,392 @@
+"""Finding a pattern in a graph.
+
+A pattern is compiled once (:class:`CompiledPattern`), then tried at one candidate of its first output after the other.
+From there the match is fixed by walking back along the data edges; outputs that the walk has not met are looked for
+among the readers of what is bound already, in node-list order, and the first that fits together counts.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ge.graph.graph import CycleError, Graph
+from ge.graph.node import Node, NodeOut
+from ge.graph.tensor import Tensor
+from ge.ops import lookup
+from ge.ops.signature import Arity
+from ge.passes.boundary import Boundary, in_order, outside_reader
+from ge.passes.node_index import NodeIndex, type_of
+from ge.passes.pattern import PLACEHOLDER_TYPES, NodeIo, Pattern, PatternMatcherConfig
+
+
+class PatternFault(ValueError):
+    """A pattern that cannot be matched; the message says why."""
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """An input port of a pattern node and what it reads."""
+
+    slot: int
+    source: int
+    port: int
+
+
+@dataclass(frozen=True)
+class _Hop:
+    """One step from a bound node towards an output that is not bound yet: along ``port`` into ``slot`` of ``node``."""
+
+    source: int
+    port: int
+    slot: int
+    node: int
+
+
+class CompiledPattern:
+    """A pattern in the form in which it is matched. Pattern nodes are numbered, output 0's producer is 0.
+
+    Raises :class:`PatternFault` for graphs with bodies, control edges, operators with dynamic inputs or outputs,
+    cycles, and without outputs.
+    """
+
+    def __init__(self, pattern: Pattern, config: PatternMatcherConfig | None = None) -> None:
+        self.captured = pattern.get_captured_tensors()
+        graph = pattern.release()
+        self.name = graph.name
+        _check(graph)
+        self._compares_constants = config is not None and config.is_enable_const_value_match()
+        self._compares_attrs = config is not None and config.is_enable_ir_attr_match()
+        self.outputs = list(graph.outputs)
+        self.nodes = _reachable(out.node for out in self.outputs)
+        self.numbers = {node: number for number, node in enumerate(self.nodes)}
+        self.is_placeholder = [node.type in PLACEHOLDER_TYPES for node in self.nodes]
+        self.types = [type_of(node) for node in self.nodes]
+        self.edges = [self._edges_of(node) for node in self.nodes]
+        self.n_connected = [len(edges) for edges in self.edges]
+        self.output_ports = [(self.numbers[out.node], out.index) for out in self.outputs]
+        self.paths = self._paths()
+        inputs = [node for node in self.nodes if node.type in PLACEHOLDER_TYPES]
+        inputs.sort(key=lambda node: int(node.attrs.get("index", 0)))
+        self.inputs = [self.numbers[node] for node in inputs]
+        """Placeholders that outputs depend on, by index: the inputs of a match."""
+        distinct = dict.fromkeys(self.output_ports)
+        self.result_ports = [(number, port) for number, port in distinct if not self.is_placeholder[number]]
+        """Outputs of a match: tensors that are returned, each once, placeholders left out."""
+        self.ends = frozenset(number for number, _ in self.output_ports)
+
+    @property
+    def driver_type(self) -> str:
+        """The operator type of output 0's producer."""
+        return self.types[0]
+
+    def _edges_of(self, node: Node) -> tuple[_Edge, ...]:
+        return tuple(
+            _Edge(slot, self.numbers[source.node], source.index)
+            for slot, source in enumerate(node.inputs)
+            if source is not None
+        )
+
+    def _paths(self) -> list[tuple[_Hop, ...] | None]:
+        """For each output: how to come to its producer from what the outputs before it have bound.
+
+        Empty: it is bound itself. ``None``: there is no way, all nodes of its type are candidates.
+        """
+        readers: dict[int, list[tuple[int, _Edge]]] = {}
+        for number, edges in enumerate(self.edges):
+            for edge in edges:
+                readers.setdefault(edge.source, []).append((number, edge))
+        bound: set[int] = set()
+        paths: list[tuple[_Hop, ...] | None] = []
+        for number, _ in self.output_ports:
+            paths.append(() if not bound else self._path_to(number, bound))
+            bound |= self._behind(number)
+        return paths
+
+    def _behind(self, number: int) -> set[int]:
+        found, stack = {number}, [number]
+        while stack:
+            for edge in self.edges[stack.pop()]:
+                if edge.source not in found:
+                    found.add(edge.source)
+                    stack.append(edge.source)
+        return found
+
+    def _path_to(self, number: int, bound: set[int]) -> tuple[_Hop, ...] | None:
+        """Return the shortest way, found backwards from the output."""
+        queue: deque[tuple[int, tuple[_Hop, ...]]] = deque([(number, ())])
+        seen = {number}
+        while queue:
+            at, way = queue.popleft()
+            if at in bound:
+                return way
+            for edge in self.edges[at]:
+                if edge.source not in seen:
+                    seen.add(edge.source)
+                    queue.append((edge.source, (_Hop(edge.source, edge.port, edge.slot, at), *way)))
+        return None
+
+    # -- single nodes ----------------------------------------------------------------------------------------------
+    def fits(self, number: int, target: Node) -> bool:
+        """Tell whether a pattern node (no placeholder) and a node of the graph are alike, their inputs aside."""
+        if type_of(target) != self.types[number]:
+            return False
+        if sum(source is not None for source in target.inputs) != self.n_connected[number]:
+            return False
+        if self.types[number] == "Const":
+            return not self._compares_constants or _same_constant(self.nodes[number], target)
+        return not self._compares_attrs or same_ir_attrs(self.nodes[number], target)
+
+
+def _check(graph: Graph) -> None:
+    if graph.subgraphs or any(node.subgraphs for node in graph):
+        raise PatternFault("it has bodies of control flow")
+    if not graph.outputs:
+        raise PatternFault("it has no output")
+    for node in graph:
+        if node.type in PLACEHOLDER_TYPES or node.type == "NetOutput":
+            continue
+        if node.control_inputs or node.control_outputs:
+            raise PatternFault(f"node {node.name} has control edges")
+        definition = lookup(node.type)
+        ports = () if definition is None else (*definition.signature.inputs, *definition.signature.outputs)
+        dynamic = next((port.name for port in ports if port.arity is Arity.DYNAMIC), None)
+        if dynamic is not None:
+            raise PatternFault(f"{dynamic} of node {node.name} ({node.type}) is dynamic")
+    try:
+        graph.topological_order()
+    except CycleError as cycle:
+        raise PatternFault(f"it has a {cycle}") from cycle
+
+
+def _reachable(starts: Iterable[Node]) -> list[Node]:
+    found = dict.fromkeys(starts)
+    stack = list(found)
+    while stack:
+        for source in stack.pop().inputs:
+            if source is not None and source.node not in found:
+                found[source.node] = None
+                stack.append(source.node)
+    return list(found)
+
+
+# -- comparing nodes ---------------------------------------------------------------------------------------------------
+def _same_constant(pattern: Node, target: Node) -> bool:
+    """Compare shape, type and bytes; a pattern constant without a value fits all."""
+    wanted, found = pattern.attrs.get("value"), target.attrs.get("value")
+    return wanted is None or (isinstance(found, Tensor) and _same_tensor(wanted, found))
+
+
+def _same_tensor(first: Tensor, second: Tensor) -> bool:
+    one, other = first.array, second.array
+    if one.shape != other.shape or first.data_type is not second.data_type:
+        return False
+    if one.dtype == object:
+        return bool(np.array_equal(one, other))
+    return one.tobytes() == other.tobytes()
+
+
+def same_ir_attrs(pattern: Node, target: Node) -> bool:
+    """Compare the attributes of the signature, defaults filled in.
+
+    Attributes ``_x_<name>`` count too: they hold meaning for which GE's operator has no attribute.
+    """
+    definition = lookup(pattern.type)
+    names = {name for node in (pattern, target) for name in node.attrs if name.startswith("_x_")}
+    defaults = {}
+    if definition is not None:
+        defaults = {name: spec.default for name, spec in definition.signature.attrs.items()}
+    return all(
+        _same_value(_value(pattern, name, defaults), _value(target, name, defaults)) for name in names | set(defaults)
+    )
+
+
+def _value(node: Node, name: str, defaults: dict[str, Any]) -> Any:
+    found = node.attrs.get(name)
+    return defaults.get(name) if found is None else found
+
+
+def _same_value(first: Any, second: Any) -> bool:
+    if isinstance(first, Tensor) and isinstance(second, Tensor):
+        return _same_tensor(first, second)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(_same_value, first, second))
+    if isinstance(first, float) and isinstance(second, float):
+        return struct.pack("f", _float32(first)) == struct.pack("f", _float32(second))
+    return bool(first == second)
+
+
+def _float32(value: float) -> float:
+    """Round as a float attribute is stored in a file."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
+# -- matching ----------------------------------------------------------------------------------------------------------
+class _Binding:
+    """What the pattern nodes are bound to, so far."""
+
+    __slots__ = ("nodes", "tensors")
+
+    def __init__(self, nodes: list[Node | None], tensors: dict[int, NodeOut]) -> None:
+        self.nodes = nodes
+        self.tensors = tensors
+
+    def copy(self) -> _Binding:
+        return _Binding(self.nodes[:], dict(self.tensors))
+
+
+class Match:
+    """A place where a pattern was found."""
+
+    def __init__(self, pattern: CompiledPattern, binding: _Binding, index: NodeIndex) -> None:
+        self.pattern = pattern
+        self._binding = binding
+        inside = dict.fromkeys(node for node in binding.nodes if node is not None)
+        driver = binding.nodes[0] if not pattern.is_placeholder[0] else next(iter(inside), None)
+        self.boundary = Boundary(
+            index.graph,
+            tuple(in_order(inside, index.rank)),
+            tuple(binding.tensors[number] for number in pattern.inputs),
+            tuple(self._tensor(number, port) for number, port in pattern.result_ports),
+            binding.tensors[0].node if driver is None else driver,
+        )
+
+    def _tensor(self, number: int, port: int) -> NodeOut:
+        node = self._binding.nodes[number]
+        assert node is not None
+        return NodeOut(node, port)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The matched nodes, producers first; what placeholders are bound to is not among them."""
+        return self.boundary.nodes
+
+    def bound(self, captured: NodeIo) -> NodeIo | None:
+        """Return the tensor that a tensor of the pattern was bound to; ``None`` if the match does not reach it."""
+        number = self.pattern.numbers.get(captured.node)
+        if number is None:
+            return None
+        if self.pattern.is_placeholder[number]:
+            source = self._binding.tensors[number]
+            return NodeIo(source.node, source.index)
+        node = self._binding.nodes[number]
+        return None if node is None else NodeIo(node, captured.index)
+
+    def __str__(self) -> str:
+        nodes = ", ".join(f"{node.name} ({node.type})" for node in self.nodes)
+        return f"pattern {self.pattern.name}: {nodes}"
+
+
+class Matcher:
+    """Matches one pattern in one graph."""
+
+    def __init__(self, pattern: CompiledPattern, index: NodeIndex) -> None:
+        self._pattern = pattern
+        self._index = index
+
+    def match_at(self, driver: Node) -> Match | None:
+        """Return the match whose output 0 ``driver`` makes, or ``None``."""
+        pattern = self._pattern
+        start = _Binding([None] * len(pattern.nodes), {})
+        if not self._bind(start, 0, pattern.output_ports[0][1], driver):
+            return None
+        binding = start if len(pattern.output_ports) == 1 else self._complete(start, 1)
+        if binding is None or not self._is_closed(binding):
+            return None
+        return Match(pattern, binding, self._index)
+
+    def _bind(self, binding: _Binding, number: int, port: int, target: Node) -> bool:
+        """Bind an output's producer and everything behind it; False leaves a binding that is of no use."""
+        pattern = self._pattern
+        if port >= len(target.output_descs):
+            return False
+        if pattern.is_placeholder[number]:
+            return self._bind_placeholder(binding, number, NodeOut(target, port))
+        stack = [(number, target)]
+        while stack:
+            at, node = stack.pop()
+            known = binding.nodes[at]
+            if known is not None:
+                if known is not node:
+                    return False
+                continue
+            if not pattern.fits(at, node):
+                return False
+            binding.nodes[at] = node
+            for edge in pattern.edges[at]:
+                source = node.input(edge.slot)
+                if source is None:
+                    return False
+                if pattern.is_placeholder[edge.source]:
+                    if not self._bind_placeholder(binding, edge.source, source):
+                        return False
+                elif source.index != edge.port:
+                    return False
+                else:
+                    stack.append((edge.source, source.node))
+        return True
+
+    @staticmethod
+    def _bind_placeholder(binding: _Binding, number: int, source: NodeOut) -> bool:
+        """GE quirk, custom_passes.md 3: it compares nodes only; here a placeholder is one tensor."""
+        return binding.tensors.setdefault(number, source) == source
+
+    def _complete(self, binding: _Binding, place: int) -> _Binding | None:
+        """Bind the outputs from number ``place`` on; the first binding that works counts."""
+        pattern = self._pattern
+        if place == len(pattern.output_ports):
+            return binding
+        number, port = pattern.output_ports[place]
+        known = binding.nodes[number]
+        if known is not None:
+            return self._complete(binding, place + 1) if port < len(known.output_descs) else None
+        if number in binding.tensors:
+            return self._complete(binding, place + 1)
+        for candidate in self._candidates(binding, place):
+            trial = binding.copy()
+            if self._bind(trial, number, port, candidate):
+                found = self._complete(trial, place + 1)
+                if found is not None:
+                    return found
+        return None
+
+    def _candidates(self, binding: _Binding, place: int) -> list[Node]:
+        """Return the nodes that may be the producer of an output, in node-list order."""
+        path = self._pattern.paths[place]
+        if path is None:
+            return self._index.of_type(self._pattern.types[self._pattern.output_ports[place][0]])
+        first = path[0]
+        if self._pattern.is_placeholder[first.source]:
+            reached: dict[Node, None] = dict.fromkeys(self._readers(binding.tensors[first.source], first))
+        else:
+            start = binding.nodes[first.source]
+            assert start is not None
+            reached = dict.fromkeys(self._readers(NodeOut(start, first.port), first))
+        for hop in path[1:]:
+            reached = dict.fromkeys(
+                reader
+                for node in reached
+                if hop.port < len(node.output_descs)
+                for reader in self._readers(NodeOut(node, hop.port), hop)
+            )
+        return sorted(reached, key=self._index.rank)
+
+    def _readers(self, source: NodeOut, hop: _Hop) -> Iterator[Node]:
+        if source.index >= len(source.node.output_descs):
+            return
+        wanted = self._pattern.types[hop.node]
+        for reader in source.node.consumers(source.index):
+            if reader.index == hop.slot and type_of(reader.node) == wanted:
+                yield reader.node
+
+    def _is_closed(self, binding: _Binding) -> bool:
+        """Tell whether nobody outside reads what lies inside, the producers of outputs aside."""
+        inside = {node for node in binding.nodes if node is not None}
+        ends = {binding.nodes[number] for number in self._pattern.ends}
+        return all(node in ends or not outside_reader(node, inside) for node in inside)
