@@ -60,7 +60,7 @@ class OperatorCall:
         self._is_view = node.type in VIEW_OPS
         inputs = [source.desc for source in node.inputs if source is not None]
         self._has_handles = not all(has_numpy_dtype(desc.data_type) for desc in (*inputs, *node.output_descs))
-        self._stand_in = _StandIn(node)
+        self._stand_in: _StandIn | None = None
         self._varying = [slot for slot, s in enumerate(node.inputs) if s is not None and slot not in constants]
         self._deciding: list[int] = []
         self._decisions: dict[object, _Decision] = {}
@@ -122,6 +122,8 @@ class OperatorCall:
         return tuple(inputs[slot].shape for slot in self._varying), tuple(value.tobytes() for value in values)
 
     def _decide(self, inputs: Sequence[Value]) -> _Decision:
+        if self._stand_in is None:
+            self._stand_in = _StandIn(self.node)
         node, asked = self._stand_in.inferred(inputs)
         new = [slot for slot in sorted(asked) if slot not in self._deciding and slot in self._varying]
         if new:
