@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from ge.atomic_file import write_atomically
+from ge.dump.dumper import file_name
 from ge.dump.settings import Detail, dump_folder
 from ge.error import GeError
 from ge.errors import ReportedError
@@ -18,8 +19,6 @@ _FILES = {
     DumpFormat.kTxt: ("ge_proto", ".txt"),
     DumpFormat.kReadable: ("ge_readable", ".txt"),
 }
-_FORBIDDEN = re.compile(r'[/\\:*?"<>|\0]')
-_LONGEST_NAME = 255
 
 
 def graph_text(graph: Graph, format: DumpFormat) -> str:
@@ -31,11 +30,12 @@ def graph_text(graph: Graph, format: DumpFormat) -> str:
         return readable_text(graph)
     from ge.dump.proto_text import model_message, proto_text
 
+    message = model_message(graph, Detail.WITHOUT_WEIGHTS)
     if format is DumpFormat.kTxt:
-        return proto_text(graph, Detail.WITHOUT_WEIGHTS)
+        return proto_text(message, Detail.WITHOUT_WEIGHTS)
     from ge.dump.onnx_text import onnx_text
 
-    return onnx_text(model_message(graph, Detail.WITHOUT_WEIGHTS), Detail.WITHOUT_WEIGHTS)
+    return onnx_text(message, Detail.WITHOUT_WEIGHTS)
 
 
 def write_graph_text(graph: Graph, format: DumpFormat, suffix: str) -> None:
@@ -45,12 +45,11 @@ def write_graph_text(graph: Graph, format: DumpFormat, suffix: str) -> None:
     Raises ``RuntimeError`` when the file cannot be written.
     """
     stem, ending = _FILES[format]
-    tail = f"_graph_0_{_FORBIDDEN.sub('_', suffix)}" if suffix else "_graph_0"
+    tail = f"_graph_0_{suffix}" if suffix else "_graph_0"
     try:
         folder = dump_folder(Environment.read(), os.getpid())
         number = _first_free(folder, stem)
-        name = f"{stem}_{number:05d}{tail}"[: _LONGEST_NAME - len(ending)] + ending
-        write_atomically(folder / name, graph_text(graph, format))
+        write_atomically(folder / file_name(f"{stem}_{number:05d}{tail}", ending), graph_text(graph, format))
     except OSError as fault:
         raise GeError(f"folder {folder} cannot be read: {fault.strerror}") from None
     except ReportedError as fault:

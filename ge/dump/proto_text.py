@@ -13,6 +13,9 @@ from ge.proto import ge_ir_pb2 as pb
 from ge.proto.graph_def import model_def
 from ge.proto.plan_def import write_plan
 
+OPTION_SETS = ("GraphOptions", "SessionOptions", "GlobalOptions")
+"""Graph attributes that hold the options of the compile."""
+
 _WEIGHTLESS_OFFSET = 512
 
 
@@ -26,21 +29,25 @@ def model_message(graph: Graph, detail: Detail, plan: Plan | None = None) -> pb.
     return model
 
 
-def proto_text(graph: Graph, detail: Detail, plan: Plan | None = None, options: Mapping[str, str] | None = None) -> str:
-    """Return the dump. ``options`` (GE key to value text) are shown on the graph at details 1 and 2."""
-    model = model_message(graph, detail, plan)
+def proto_text(model: pb.ModelDef, detail: Detail, options: Mapping[str, str] | None = None) -> str:
+    """Return the dump of a message of :func:`model_message`.
+
+    ``options`` (GE key to value text) become attributes of the root at details 1 and 2.
+    """
+    shown = pb.ModelDef()
+    shown.CopyFrom(model)
     if detail is not Detail.FULL:
-        for stored in model.graph:
+        for stored in shown.graph:
             for op in stored.op:
                 if op.type in ("Const", "Constant"):
                     op.attr.pop("value", None)
     if options is not None and detail is not Detail.LINKS_ONLY:
-        _write_options(model.graph[0], options)
-    return text_format.MessageToString(model)
+        _write_options(shown.graph[0], options)
+    return text_format.MessageToString(shown)
 
 
 def _write_options(graph: pb.GraphDef, options: Mapping[str, str]) -> None:
-    for name, values in (("GraphOptions", options), ("SessionOptions", {}), ("GlobalOptions", {})):
+    for name, values in zip(OPTION_SETS, (options, {}, {}), strict=True):
         stored = graph.attr[name].func
         stored.name = name
         for key, value in values.items():

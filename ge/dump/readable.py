@@ -1,7 +1,15 @@
-"""``ge_readable_*.txt``: a listing for readers. Control edges and private attributes are left out."""
+"""``ge_readable_*.txt``: a listing for readers. Control edges and private attributes are left out.
+
+    %<node> : [#users=<outputs>] = Node[type=<type>] (inputs = (<port>=%<value>, ...), attrs = {<name>: <value>, ...})
+
+``#users`` counts the outputs of a node; a node with several has a line ``%ret_<k>`` for each, whose ``#users`` are the
+readers of that output.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,25 +25,27 @@ EDGE_ITEMS = 3
 def readable_text(graph: Graph) -> str:
     """Return the listing of ``graph``, then of each body in the order in which call nodes name them."""
     parts = [_listing(graph)]
-    parts += [_listing(graph.root.subgraphs[name]) for name in _bodies_in_reference_order(graph)]
+    parts += [_listing(body) for body in _bodies_in_reference_order(graph)]
     return "\n".join(parts)
 
 
-def _bodies_in_reference_order(graph: Graph) -> list[str]:
-    found: dict[str, None] = {}
-    stack = [iter(_called(graph))]
+def _bodies_in_reference_order(graph: Graph) -> list[Graph]:
+    """Return each body once, depth first."""
+    owned = graph.root.subgraphs
+    found: dict[str, Graph] = {}
+    stack = [_called(graph)]
     while stack:
         name = next(stack[-1], None)
         if name is None:
             stack.pop()
-        elif name not in found:
-            found[name] = None
-            stack.append(iter(_called(graph.root.subgraphs[name])))
-    return list(found)
+        elif name not in found and name in owned:
+            found[name] = owned[name]
+            stack.append(_called(owned[name]))
+    return list(found.values())
 
 
-def _called(graph: Graph) -> list[str]:
-    return [name for node in graph for _, name in node.subgraphs]
+def _called(graph: Graph) -> Iterator[str]:
+    return (name for node in graph for _, name in node.subgraphs)
 
 
 def _listing(graph: Graph) -> str:
@@ -56,10 +66,11 @@ def _listing(graph: Graph) -> str:
 
 def _element_lines(node: Node, values: dict[NodeOut, str]) -> list[str]:
     lines = []
+    results = node.graph.outputs if node.graph.net_output() is None else []
     for out in node.outputs():
         name = "%ret" if not values else f"%ret_{len(values)}"
         values[out] = name
-        users = len(node.consumers(out.index))
+        users = len(node.consumers(out.index)) + results.count(out)
         lines.append(f"  {name} : [#users={users}] = get_element[node=%{node.name}]({out.index})")
     return lines
 
@@ -89,7 +100,8 @@ def _named_inputs(node: Node) -> list[tuple[str, NodeOut | None]]:
             named += [(f"{port.name}_{i}", source) for i, source in enumerate(sources, start=first)]
         else:
             named += [(port.name, source) for source in sources]
-    return named
+    surplus = list(enumerate(node.inputs))[len(named) :]
+    return named + [(f"_input_{slot}", source) for slot, source in surplus]
 
 
 def _named_attrs(node: Node) -> list[tuple[str, str]]:
@@ -102,7 +114,7 @@ def _named_attrs(node: Node) -> list[tuple[str, str]]:
     ]
     for name in () if definition is None else definition.signature.attrs:
         value = node.attrs.get(name)
-        if value is not None and value != []:
+        if value is not None and value not in ([], ""):
             named.append((name, _literal(value)))
     return named
 
@@ -117,7 +129,7 @@ def _literal(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6f}"
     if isinstance(value, str):
-        return f'"{value}"'
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list | tuple):
         return "{" + ", ".join(map(_literal, value)) + "}"
     return str(value)

@@ -55,6 +55,8 @@ class DumpSettings:
 
     def wants(self, stage: str) -> bool:
         """Tell whether the filter lets ``stage`` through."""
+        if not stage or stage.isdecimal():
+            return False
         if self.level == "3":
             return stage == "Build"
         if self.level == "4":
@@ -66,18 +68,18 @@ class DumpSettings:
             return self.level == "1" or listed
         if self.level.isdecimal():
             return False
-        return not stage.isdecimal() and any(part in stage for part in self.level.split("|") if part)
+        return any(part in stage for part in self.level.split("|") if part)
 
 
 def read_settings(environment: Environment, pid: int, device: int = 0) -> DumpSettings | None:
     """Return the settings, ``None`` when dumps are off."""
     text = environment.dump_ge_graph.strip()
-    if text not in ("1", "2", "3"):
+    if not (text.isascii() and text.isdecimal()) or text.lstrip("0") not in ("1", "2", "3"):
         return None
     level = environment.dump_graph_level.strip()
     return DumpSettings(
         detail=Detail(int(text)),
-        level=level if level else "2",
+        level=(level.lstrip("0") if level.isdecimal() else level) if level else "2",
         formats=_formats(environment.dump_graph_format),
         folder=dump_folder(environment, pid, device),
     )
