@@ -101,6 +101,8 @@ def plan_runs(
 
     The number of samples per run is the size of the first input over that of its first file. Raises R1023 to R1026.
     """
+    if not allow_reinterpret:
+        _check_type(samples[0][0], inputs[0])  # a wrong type explains a wrong size
     per_run = _samples_per_run(samples[0][0], inputs[0])
     for i, tensor in enumerate(inputs):
         if per_run > 1 and (not tensor.shape or tensor.shape[0] % per_run):
@@ -131,8 +133,7 @@ def _check_share(file: str, tensor: Tensor, per_run: int, allow_reinterpret: boo
     share = tensor.size // per_run
     if content.dtype is not None and not allow_reinterpret:
         expected = [tensor.shape[0] // per_run, *tensor.shape[1:]] if per_run > 1 else list(tensor.shape)
-        if not _same_type(content.dtype, tensor.datatype):
-            raise ReportedError("R1025", name=tensor.name, expected=tensor.datatype, file=file, actual=content.dtype)
+        _check_type(file, tensor)
         without_batch = expected[1:] if per_run > 1 and expected[0] == 1 else expected
         if list(content.shape) not in (expected, without_batch):
             raise ReportedError("R1026", name=tensor.name, expected=expected, file=file, actual=list(content.shape))
@@ -143,6 +144,12 @@ def _check_share(file: str, tensor: Tensor, per_run: int, allow_reinterpret: boo
     if content.size != share:
         parts = f"{share} bytes, 1/{per_run} of the input" if per_run > 1 else f"{share} bytes"
         raise _misfit(tensor, file, content.size, f"each file must hold {parts}")
+
+
+def _check_type(file: str, tensor: Tensor) -> None:
+    dtype = _Content.of(file).dtype
+    if dtype is not None and not _same_type(dtype, tensor.datatype):
+        raise ReportedError("R1025", name=tensor.name, expected=tensor.datatype, file=file, actual=dtype)
 
 
 def _misfit(tensor: Tensor, file: str, size: int, reason: str) -> ReportedError:

@@ -24,7 +24,7 @@ def run_mode(options: CompileOptions, session: CompileSession) -> None:
 
 
 def _compile(options: CompileOptions, session: CompileSession) -> None:
-    """Mode 0: write ``<output>.om``, named after the machine if dynamic; faults of nodes also go to the check report."""
+    """Mode 0: write the .om, named after the machine if it is dynamic; faults of nodes also go to the check report."""
     model = _compiled(options, session)
     path = model.file_path(options.output)
     if not model.plan.is_static:

@@ -121,6 +121,7 @@ def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) 
     With several sets of shapes that happens once for each, in a folder of its own.
     """
     from atc import output_files
+    from atc.run_shapes import shaped_inputs
     from atc.shape_sets import as_text
     from ge.atomic_file import check_writable
 
@@ -134,6 +135,8 @@ def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) 
     if options.shapes_from != "--dymShape_range":
         _run_at(options, arguments, session, options.shape_sets[0] if options.shape_sets else {}, folder)
         return
+    for shapes in options.shape_sets:
+        shaped_inputs(session.get_inputs(), shapes, options.shapes_from)  # all are looked at before the first one runs
     for i, shapes in enumerate(options.shape_sets):
         show(f"Shapes: {as_text(shapes)}")
         _run_at(options, arguments, session, shapes, folder / f"dymshape_{i}" if folder else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import platform
 import shlex
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from atc import modes, run_command
 from atc.command import FAILURE, START, SUCCESS, main
 from ge.errors import ReportedError
 from ge.options import PRECISION_KEPT
+from om_format import load
+from om_format.reader import open_model
 
 B = "--model=m.onnx --framework=5 --output=o/m --soc_version=Ascend310P3"
 D = B.replace("m.onnx", "d.onnx")
@@ -90,6 +93,10 @@ def test_chosen_precision_needs_no_warning(precision: str, capsys: pytest.Captur
         ("56", f'{B} --out_nodes="none:0"', "E10016", "none"),
         ("57", f'{B} --out_nodes="relu:9"', "E10003", "relu"),
         ("shape", f'{B} --input_shape="x:1,3,8"', "E10001", "x"),
+        ("range-rank", f'{D} --input_shape="x:-1,3,8"', "E10049", "[x]: the range has 3 dimensions"),
+        ("range-dim", f'{D} --input_shape="x:1,4~8,8,8"', "E10050", "[x]: dimension 3 of the model"),
+        ("range-name", f'{D} --input_shape="y:-1,3,8,8"', "E10016", "y"),
+        ("range-inner", f'{D} --input_shape="t1:-1,3,8,8"', "E10017", "t1"),
     ],
 )
 def test_options_that_do_not_fit_the_model(
@@ -100,6 +107,93 @@ def test_options_that_do_not_fit_the_model(
     assert codes(lines)[0] == code
     assert culprit in "\n".join(lines)
     assert not Path("o").exists()
+
+
+HOST = f"{platform.system().lower()}_{platform.machine().lower()}".replace("amd64", "x86_64")
+
+
+@pytest.mark.parametrize(
+    ("case", "arguments", "shape", "limits"),
+    [
+        ("28", f'{D} --input_shape="x:1~4,3,8,8"', "[-1,3,8,8]", [(1, 4), (3, 3), (8, 8), (8, 8)]),
+        ("open", f'{D} --input_shape="x:-1,3,2~9,-1"', "[-1,3,-1,-1]", [(0, -1), (3, 3), (2, 9), (0, -1)]),
+        ("range", f'{D} --input_shape_range="x:[1~4,3,8,-1]"', "[-1,3,8,-1]", [(1, 4), (3, 3), (8, 8), (0, -1)]),
+        ("fixed-model", f'{B} --input_shape="x:1~4,3,8,8"', "[-1,3,8,8]", [(1, 4), (3, 3), (8, 8), (8, 8)]),
+    ],
+)
+def test_dynamic_models(
+    case: str, arguments: str, shape: str, limits: list[tuple[int, int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, lines = run(f"{arguments} --precision_mode_v2=origin", capsys)
+    assert status == 0
+    assert lines[:3] == [START, "...", SUCCESS]
+    (name,) = os.listdir("o")
+    assert name == f"m_{HOST}.om"
+    assert f"WARNING: the model is dynamic: input x has the shape {shape}, which is known at run time only" in lines
+    assert any(f"o/{name}" in line for line in lines[3:])
+    header = open_model(f"o/{name}").header
+    assert (header.is_unknow_model, header.is_dynamic) == (1, True)
+    assert [list(info.ranges) for info in load(f"o/{name}").io.inputs] == [limits]
+
+
+@pytest.mark.parametrize("dims", ["2~2,3,8~8,8", "2,3,8,8"])
+def test_ranges_of_one_number_are_static(dims: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(f'{D} --input_shape="x:{dims}"', capsys)[0] == 0
+    assert os.listdir("o") == ["m.om"]
+    assert load("o/m.om").io.inputs[0].ranges == ()
+
+
+def test_input_shape_range_is_deprecated(capsys: pytest.CaptureFixture[str]) -> None:
+    _, lines = run(f'{D} --input_shape_range="x:[1~4,3,8,8]" --input_shape="x:9,3,8,8"', capsys)
+    assert any("--input_shape_range is deprecated" in line and "--input_shape is ignored" in line for line in lines)
+    assert os.listdir("o") == [f"m_{HOST}.om"]
+
+
+def test_open_dimensions_must_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    _, lines = run(D, capsys)
+    text = "\n".join(lines)
+    for way in ('--input_shape="x:1,3,1,1"', '--input_shape="x:-1,3,-1,-1"', "low~high"):
+        assert way in text
+
+
+@pytest.mark.parametrize("dims", ["1~4,3,8,8", "1,3,8,8"])
+def test_a_dynamic_model_runs_on_one_kind_of_machine(
+    dims: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    run(f'{D} --input_shape="x:{dims}" --host_env_os=linux --host_env_cpu=aarch64', capsys)
+    (name,) = os.listdir("o")
+    is_dynamic = "~" in dims
+    assert name == ("m_linux_aarch64.om" if is_dynamic else "m.om")
+    assert run_command.main([f"--model=o/{name}"]) == (1 if is_dynamic else 0)
+    output = capsys.readouterr()
+    if is_dynamic:
+        text = output.out + output.err
+        assert text.startswith("E19999")
+        for part in (name, "linux on aarch64", "linux on x86_64", "--host_env_cpu=x86_64"):
+            assert part in text
+        assert main(["--mode=6", f"--om=o/{name}"]) == 0, "looking at it is no running"
+        monkeypatch.setattr(platform, "machine", lambda: "arm64")
+        assert run_command.main([f"--model=o/{name}", "--dymShape=x:2,3,8,8"]) == 0
+
+
+def test_a_dynamic_model_keeps_its_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+    contents = []
+    for _ in range(2):
+        run(f'{D} --input_shape="x:1~4,3,8,8"', capsys)
+        contents.append(Path(f"o/m_{HOST}.om").read_bytes())
+    assert contents[0] == contents[1]
+
+
+def test_output_options_of_a_dynamic_model(rng: np.random.Generator, capsys: pytest.CaptureFixture[str]) -> None:
+    options = "--out_nodes=neg:0 --output_type=neg:0:FP16"
+    assert run(f'{D} --input_shape="x:-1,3,8,8" {options}', capsys)[0] == 0
+    x = rng.standard_normal((2, 3, 8, 8)).astype(np.float32)
+    np.save("x.npy", x)
+    arguments = [f"--model=o/m_{HOST}.om", "--input=x.npy", "--asdsm=1", "--output=r", "--od=r", "--outfmt=NPY"]
+    assert run_command.main(arguments) == 0
+    np.testing.assert_array_equal(np.load("r/r/x_0.npy"), (-x).astype(np.float16))
 
 
 def run_om(*arguments: str) -> list[np.ndarray]:
