@@ -157,6 +157,16 @@ def test_attributes_of_every_kind(value, shown, seen):
     assert found["nodes"][0]["attributes"]["attribute"] == shown
 
 
+def test_a_dynamic_model(digits_model, seen):
+    model = compile_model(
+        digits_model, soc_version="Ascend310P3", precision_mode_v2="origin", input_shape="image:1~8,1,8,8"
+    )
+    assert not model.plan.is_static
+    (graph,) = seen(model)
+    assert without_attributes(graph) == graph_view(model.graph)
+    assert graph["nodes"][0]["outputs"][0]["type"]["shape"] == [-1, 1, 8, 8]
+
+
 def test_a_compiled_model(digits_model, seen):
     model = compile_model(digits_model, framework=5, soc_version="Ascend310P3", precision_mode_v2="origin")
     (graph,) = seen(model)

@@ -126,6 +126,41 @@ class TestFile:
         assert parts(tmp_path / "net.om")[0].is_unknow_model == 1
         assert load(tmp_path / "net.om").plan == model.plan
 
+    def test_ranges_of_inputs_come_back(self, tmp_path):
+        graph = Graph("ranged")
+        desc = TensorDesc([-1, 3])
+        desc.shape_range = [(1, 8), (3, 3)]
+        x = graph.add_node("Data", "x", attrs={"index": 0}, output_descs=[desc])
+        graph.add_node("NetOutput", "out", [x.output()], n_outputs=0)
+        plan = Plan({"ranged": GraphPlan()}, is_static=False)
+        OfflineModel(graph, {}, plan, describe_io(graph)).save(tmp_path / "net.om")
+        again = load(tmp_path / "net.om")
+        assert again.io.inputs[0].ranges == ((1, 8), (3, 3))
+        assert again.graph.data_nodes()[0].output_descs[0].shape_range == [(1, 8), (3, 3)]
+
+    @pytest.mark.parametrize(
+        ("is_static", "stem", "path"),
+        [
+            (False, "o/net", "o/net_minios_arm.om"),
+            (False, "o.om/net.om", "o.om/net_minios_arm.om.om"),
+            (False, "net", "net_minios_arm.om"),
+            (True, "o/net", "o/net.om"),
+        ],
+    )
+    def test_the_name_of_a_dynamic_model_tells_its_machine(self, is_static: bool, stem: str, path: str):
+        attrs = {"host_env_os": "minios", "host_env_cpu": "arm"}
+        model = OfflineModel(Graph("g"), attrs, Plan(is_static=is_static), ModelIO())
+        assert model.file_path(stem) == path
+
+    def test_a_dynamic_model_is_for_its_machine_alone(self, classifier: Classifier, tmp_path):
+        model = classifier()
+        tasks = model.plan.graphs["classifier"].tasks
+        model.plan = Plan({"classifier": GraphPlan(tasks=tasks)}, is_static=False)
+        model.attrs |= {"host_env_os": "minios", "host_env_cpu": "arm"}
+        model.save(tmp_path / "net.om")
+        with pytest.raises(ReportedError, match=r"E19999(.|\n)*net\.om.*minios on arm"):
+            load(tmp_path / "net.om")
+
     def test_a_model_without_weights_has_no_such_partition(self, tmp_path):
         graph = Graph("empty")
         x = graph.add_node("Data", "x", attrs={"index": 0}, output_descs=[TensorDesc([0])])
