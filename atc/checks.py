@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ge import option_grammar
 from ge.atomic_file import check_writable
 from ge.errors import ReportedError
+from ge.fusion_switches import FusionSwitches, parse_switch_list, read_switch_file
 from ge.graph.types import FORMAT_BY_TEXT
 from ge.option_table import OPTIONS, Kind, Status
 from ge.options import (
@@ -98,6 +99,10 @@ def _typed(given: Given) -> CompileOptions:
         json=given["json"],
         host_env_os=given["host_env_os"],
         host_env_cpu=given["host_env_cpu"],
+        opp=given["opp"],
+        pass_timeout=int(given["pass_timeout"] or OPTIONS["pass_timeout"].default),
+        fusion_switches=_fusion_switches(given),
+        export_compile_stat=_compile_stat(given),
         recorded=recorded,
         ge_options={option.key: given[name] for name, option in OPTIONS.items() if option.key and given[name]},
         command_line=_command_line(given),
@@ -109,6 +114,17 @@ def _input_shape(given: Given) -> dict[str, tuple[option_grammar.Dim, ...]]:
     if given["input_shape_range"]:
         return option_grammar.parse_input_shape_range(given["input_shape_range"])
     return option_grammar.parse_input_shape(given["input_shape"])
+
+
+def _fusion_switches(given: Given) -> FusionSwitches:
+    graph, loops = read_switch_file(given["fusion_switch_file"]) if given["fusion_switch_file"] else ({}, {})
+    overrides = parse_switch_list(given["optimization_switch"], given.warn)
+    return FusionSwitches(graph, loops, overrides, is_level_one=given["oo_level"] == "O1")
+
+
+def _compile_stat(given: Given) -> int:
+    """A program that calls the compiler gets files only if it asks for them."""
+    return int(given["export_compile_stat"] or (0 if given.is_library_call else OPTIONS["export_compile_stat"].default))
 
 
 def _is_recorded(name: str) -> bool:
@@ -123,7 +139,7 @@ def _without_folder(name: str, value: str) -> str:
 
 def _command_line(given: Given) -> str:
     """Return the command line as the .om keeps it: the same for the same compile, wherever the files lie."""
-    on_screen_only = {"help", "log", "display_model_info"}
+    on_screen_only = {"help", "log", "display_model_info", "pass_timeout"}
     words = ["atc"]
     for name, option in OPTIONS.items():
         if not given[name] or name in on_screen_only:
@@ -319,6 +335,19 @@ def other_paths(given: Given) -> None:
                 option_grammar.check_input_directory(given[name], option.flag)
 
 
+def passes_and_fusions(given: Given) -> None:
+    """E10001 for ``--opp``, ``--oo_level``, ``--pass_timeout``; E21001 and E20003 for ``--fusion_switch_file``."""
+    if given["opp"]:
+        option_grammar.check_input_directory(given["opp"], "--opp")
+    if given["fusion_switch_file"]:
+        read_switch_file(given["fusion_switch_file"])
+        option_grammar.check_input_file(given["fusion_switch_file"], "--fusion_switch_file")
+    _check_value(given, "oo_level")
+    _check_value(given, "export_compile_stat")
+    if len(given["pass_timeout"]) > 9:
+        raise OPTIONS["pass_timeout"].refuse(given["pass_timeout"], "it must be less than 1000000000 seconds")
+
+
 def compression(given: Given) -> None:
     """E10005 and E10047 for the options of weight compression."""
     _check_value(given, "enable_compress_weight")
@@ -408,6 +437,7 @@ _COMPILE_CHECKS: tuple[Check, ...] = (
     precision,
     input_shape,
     other_paths,
+    passes_and_fusions,
     compression,
     check_report_path,
     remaining_values,

@@ -6,11 +6,16 @@ The lines on stdout and their order are a contract with scripts: they are writte
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from atc.terminal import guarded, show, show_error
+
+if TYPE_CHECKING:
+    from ge.errors import ReportedError
 
 logger = logging.getLogger("atc")
 
@@ -76,6 +81,7 @@ def _work(values: Mapping[str, str], warnings: list[str]) -> list[str]:
     from atc.checks import Given, check
     from atc.modes import run_mode
     from atc.screen_log import screen_log
+    from atc.watchdog import Watchdog
     from ge.errors import ReportedError
     from ge.options import Environment
     from ge.session import CompileSession
@@ -93,7 +99,8 @@ def _work(values: Mapping[str, str], warnings: list[str]) -> list[str]:
         with screen_log(level, on_stdout=environment.log_to_stdout):
             try:
                 options = check(Given(values, environment, lambda text: emit(f"WARNING: {text}")))
-                run_mode(options, CompileSession(options, environment, emit))
+                watchdog = Watchdog(options.pass_timeout, _stop)
+                run_mode(options, CompileSession(options, environment, emit, watch=watchdog))
             except Exception:
                 logger.debug("the run failed", exc_info=True)
                 raise
@@ -109,6 +116,13 @@ def _work(values: Mapping[str, str], warnings: list[str]) -> list[str]:
         reason = f"{type(fault).__name__} in {frame.name}: {fault}"
         return ReportedError("E19999", reason=reason).lines()
     return []
+
+
+def _stop(error: ReportedError) -> None:
+    """End the process at once, in the middle of a pass. Files are written whole or not at all, so none is left."""
+    show("...")
+    _fail(error.lines())
+    os._exit(FAILED)
 
 
 def _fail(lines: Sequence[str]) -> int:

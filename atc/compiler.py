@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from atc.plugins import load_passes
 from ge.collector import collector_at_rest
 from ge.dump.dumper import dumper_for
 from ge.graph import Graph
 from ge.options import PRECISION_KEPT
+from ge.passes.base import FusionBasePass
 from ge.session import CompileSession
 from om_format.offline_model import OfflineModel, assemble
 from parsers.onnx import parse
@@ -19,13 +22,19 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 
-def compile_source(source: str | Path | bytes | ModelProto, session: CompileSession) -> OfflineModel:
+def compile_source(
+    source: str | Path | bytes | ModelProto,
+    session: CompileSession,
+    passes: Iterable[type[FusionBasePass]] = (),
+) -> OfflineModel:
     """Compile ``source`` (path, file content or message) with the options of ``session``.
 
-    Nothing is written. Raises :class:`ge.errors.ReportedError`.
+    Custom passes are loaded from the folders that options and environment name; registered classes in ``passes`` join
+    them. Nothing is written. Raises :class:`ge.errors.ReportedError`.
     """
     if not session.options.precision_is_chosen:
         session.warn(PRECISION_KEPT)
+    load_passes(session, passes)
     session.dumper = dumper_for(session.environment, session.options.ge_options)
     with collector_at_rest():
         graph = parse(source, session)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from atc.checks import Given, check
+from atc.fusion_result import write_fusion_result
 from atc.lexer import read_value
 from ge.option_table import OPTIONS, Option
 from ge.options import CompileOptions, Environment
@@ -18,29 +19,46 @@ from ge.session import CompileSession
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from ge.passes import FusionBasePass
     from om_format.offline_model import OfflineModel
 
 logger = logging.getLogger("atc")
 
 # what concerns files and the screen of the command line has no meaning here
 _COMMAND_LINE_ONLY = frozenset(
-    {"help", "mode", "model", "weight", "om", "json", "log", "check_report", "display_model_info"}
+    {"help", "mode", "model", "weight", "om", "json", "log", "check_report", "display_model_info", "pass_timeout"}
 )
 
 
-def compile_model(model: str | os.PathLike[str] | bytes | ModelProto, **options: Any) -> OfflineModel:
+def compile_model(
+    model: str | os.PathLike[str] | bytes | ModelProto,
+    *,
+    passes: Iterable[type[FusionBasePass]] = (),
+    **options: Any,
+) -> OfflineModel:
     """Compile an ONNX model (path, file content or message) and return the offline model; ``.save(path)`` writes it.
 
     ``options`` are named as on the command line, ``soc_version`` is required. Values are texts as there, or natural
     ones: numbers, booleans, ``input_shape={"x": (1, 3)}``, ``out_nodes=["relu:0"]``. Warnings go to the logger
-    ``atc``. Raises :class:`ge.errors.ReportedError` for faults of model and options, ``TypeError`` for unknown names.
+    ``atc``. ``passes`` are classes that were registered with ``ge.passes``; they join those of the pass folder
+    (``opp``), and no other compile sees either. Nothing is written unless ``export_compile_stat`` asks for
+    fusion_result.json. Raises :class:`ge.errors.ReportedError` for faults of model and options, ``TypeError`` for
+    unknown names.
     """
     from atc.compiler import compile_source
 
     environment = Environment.read()
     source = os.fspath(model) if isinstance(model, os.PathLike) else model
     compile_options = options_from(options, environment, source if isinstance(source, str) else "")
-    return compile_source(source, CompileSession(compile_options, environment, logger.warning))
+    session = CompileSession(compile_options, environment, _log)
+    compiled = compile_source(source, session, passes)
+    if compile_options.export_compile_stat:
+        write_fusion_result(session)
+    return compiled
+
+
+def _log(line: str) -> None:
+    logger.log(logging.WARNING if line.startswith("WARNING: ") else logging.INFO, line)
 
 
 def options_from(keywords: Mapping[str, object], environment: Environment, model_path: str = "") -> CompileOptions:

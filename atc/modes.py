@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from atc.check_report import Finding, findings, write_report
+from atc.fusion_result import write_fusion_result
 from atc.progress import working
 from ge.atomic_file import write_atomically
 from ge.errors import ReportedError
@@ -26,10 +27,14 @@ def run_mode(options: CompileOptions, session: CompileSession) -> None:
 def _compile(options: CompileOptions, session: CompileSession) -> None:
     """Mode 0: write the .om, named after the machine if it is dynamic; faults of nodes also go to the check report."""
     model = _compiled(options, session)
+    if options.export_compile_stat == 2:
+        write_fusion_result(session)
     path = model.file_path(options.output)
     if not model.plan.is_static:
         session.warn(f"the file of a dynamic model is for one kind of machine ({model.host}): {path}")
     model.save(path)
+    if options.export_compile_stat == 1:
+        write_fusion_result(session)
     if options.display_model_info:
         _display(path, session)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from ge.errors import ReportedError
+from ge.fusion_switches import FusionSwitches
 from ge.graph.types import Format
 from ge.option_grammar import (
     Dim,
@@ -108,6 +109,13 @@ class CompileOptions:
     json: str = ""
     host_env_os: str = ""
     host_env_cpu: str = ""
+    opp: str = ""
+    """Folder whose vendors' passes are loaded; empty: that of the environment or of the installation."""
+    pass_timeout: int = 300
+    """Seconds that a custom pass may take; 0 is no limit. Only the command line watches."""
+    fusion_switches: FusionSwitches = field(default_factory=FusionSwitches)
+    export_compile_stat: int = 0
+    """When ``fusion_result.json`` is written: 0 never, 1 at the end, 2 as soon as the model is compiled."""
     recorded: Mapping[str, str] = field(default_factory=dict)
     """Options without effect here (hardware, metadata) as they were given, paths without folder; the .om keeps them."""
     ge_options: Mapping[str, str] = field(default_factory=dict)

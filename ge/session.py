@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ge.passes.registry import PassRegistry
+from ge.passes.statistics import FusionStatistics
 from ge.plan import Plan
 
 if TYPE_CHECKING:
@@ -21,7 +24,9 @@ logger = logging.getLogger("atc")
 class CompileSession:
     """State of one compile. ``emit`` shows a line to the user at once (the command line prints it).
 
-    ``plan`` is what the build passes made of the graph; empty before them.
+    ``plan`` is what the build passes made of the graph; empty before them. ``passes`` are the custom passes of this
+    compile, ``fusion`` counts what they and the built-in ones do. ``watch`` is put around everything that a user's
+    file does, with an error code and the name of the pass or the file; the command line watches the clock there.
     """
 
     options: CompileOptions
@@ -30,6 +35,9 @@ class CompileSession:
     warnings: list[str] = field(default_factory=list)
     plan: Plan = field(default_factory=Plan)
     dumper: GraphDumper | None = None
+    passes: PassRegistry = field(default_factory=PassRegistry)
+    fusion: FusionStatistics = field(default_factory=FusionStatistics)
+    watch: Callable[[str, str], AbstractContextManager[object]] = lambda code, name: nullcontext()
     _counters: dict[str, int] = field(default_factory=dict)
 
     def warn(self, text: str) -> None:

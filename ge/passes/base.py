@@ -52,6 +52,9 @@ class PatternFusionPass(FusionBasePass):
     graph. Every hook may take the context as a further last argument.
     """
 
+    infers_replacement: ClassVar[bool] = False
+    """Whether the compiler infers replacements (ours; custom passes call ``infer_shape``)."""
+
     def __init__(self, matcher_config: PatternMatcherConfig | None = None) -> None:
         self._matcher_config = matcher_config
 

@@ -24,6 +24,7 @@ class PassContext:
     ) -> None:
         self._pass_name = _checked_text(pass_name, "name")
         self._error_message = ""
+        self._refusal = ""
         self._options: Mapping[str, str] = {} if options is None else options
         self.statistics = FusionStatistics() if statistics is None else statistics
         self.warn = warn
@@ -43,6 +44,15 @@ class PassContext:
     def set_error_message(self, message: str) -> None:
         """Set what the user is told if the pass fails."""
         self._error_message = _checked_text(message, "message")
+
+    def refuse(self, reason: str) -> None:
+        """Say why ``meet_requirements`` is about to say no (ours; built-in fusions use it)."""
+        self._refusal = _checked_text(reason, "reason")
+
+    def take_refusal(self) -> str:
+        """Return the reason given last and forget it."""
+        reason, self._refusal = self._refusal, ""
+        return reason
 
     def get_option_value(self, key: str) -> str:
         """Return an option of the compile by its GE key (``ge.socVersion``). One that was not given is a failure."""

@@ -23,6 +23,7 @@ from ge.passes.match_result import MatchResult
 from ge.passes.matcher import CompiledPattern, Match, Matcher, PatternFault
 from ge.passes.node_index import NodeIndex, type_of
 from ge.passes.pattern import PatternMatcherConfig, ensure_pattern
+from ge.passes.replacement import infer_shape
 from ge.passes.rewriter import Replacement, ReplacementFault, rewrite
 from ge.passes.topology import Topology
 
@@ -195,7 +196,7 @@ class _PatternRun:
         result = MatchResult(match)
         try:
             if not self._meets(result, self._context):
-                return "meet_requirements() says no"
+                return self._context.take_refusal() or "meet_requirements() says no"
         except Exception as fault:  # noqa: BLE001 - user code; GE takes this for a no
             where = described(fault, type(self._instance))
             self._context.warn(f"custom pass {self._name} leaves a match alone: meet_requirements() failed: {where}")
@@ -215,10 +216,21 @@ class _PatternRun:
         result = MatchResult(match)
         try:
             graph = _called(type(self._instance), lambda: self._replaces(result, self._context), what="replacement()")
+            _check_untouched(match.nodes, "replacement()")
+            replacement = _checked_replacement(graph, match.boundary, "PatternFusionPass")
+            if self._instance.infers_replacement:
+                infer_shape(graph, result)
+                _adopt_formats(replacement, match.boundary)
         finally:
             result._invalidate()
-        _check_untouched(match.nodes, "replacement()")
-        return _checked_replacement(graph, match.boundary, "PatternFusionPass")
+        return replacement
+
+
+def _adopt_formats(replacement: Replacement, boundary: Boundary) -> None:
+    """Let the new outputs have the formats of the old ones: inference does not know them."""
+    for new, old in zip(replacement.outputs, boundary.outputs, strict=True):
+        if new.node not in replacement.inputs:
+            new.desc.format, new.desc.origin_format = old.desc.format, old.desc.origin_format
 
 
 # -- single nodes ------------------------------------------------------------------------------------------------------

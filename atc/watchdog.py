@@ -1,0 +1,60 @@
+"""A limit for the time that a user's pass may take."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from ge.errors import ReportedError
+
+MAX_FRAMES = 12
+"""Frames of the stack that are shown: the innermost ones."""
+
+
+class Watchdog:
+    """Watches what runs in a ``with`` block: after ``seconds`` (0: never) ``expired`` gets the error.
+
+    ``expired`` is called on a thread of its own, while the block goes on; it is to end the process.
+    """
+
+    def __init__(self, seconds: int, expired: Callable[[ReportedError], None]) -> None:
+        self._seconds = seconds
+        self._expired = expired
+
+    @contextmanager
+    def __call__(self, code: str, name: str) -> Iterator[None]:
+        """Watch the block. ``code`` is E13028 for a pass called ``name``, E13029 for a file."""
+        if not self._seconds:
+            yield
+            return
+        timer = threading.Timer(self._seconds, self._expire, (code, name, threading.get_ident()))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _expire(self, code: str, name: str, thread: int) -> None:
+        reason = (
+            f"it did not end within {self._seconds} seconds. It was at\n{_stack(sys._current_frames().get(thread))}"
+        )
+        self._expired(
+            ReportedError(
+                code,
+                passname=name,
+                passlibname=name,
+                retcode="TIMEOUT",
+                reason=reason,
+                solution="Mend the pass, take it out of the pass folder, or give it more time with --pass_timeout.",
+            )
+        )
+
+
+def _stack(frame: FrameType | None) -> str:
+    frames = traceback.extract_stack(frame)[-MAX_FRAMES:] if frame is not None else []
+    return "\n".join(f"          {entry.filename}, line {entry.lineno}, in {entry.name}" for entry in frames)

@@ -1,0 +1,127 @@
+"""The stages at which the passes of users run."""
+
+from __future__ import annotations
+
+import logging
+from typing import ClassVar
+
+from ge.errors import ReportedError
+from ge.graph import CycleError, Graph, NodeOut
+from ge.graph_inference import infer_graph
+from ge.passes.base import PassStage
+from ge.passes.context import PassContext
+from ge.passes.engine import FAILED, PassFailure, run_pass
+from ge.passes.registry import PassDescriptor
+from ge.session import CompileSession
+from ge.verify import verify
+from passes.custom.interface import Interface, missing_descs
+
+logger = logging.getLogger("atc")
+
+
+class CustomStage:
+    """Before: any graph. After: the passes that users registered for the stage have run, by ascending name.
+
+    1. A pass that is switched off is not even made.
+    2. After each pass that may have changed something the graph is verified and inferred anew, and its inputs and
+       results must be those from before; otherwise the compile fails with E13028, which names the pass.
+    3. From stage AfterInferShape on a pass has to give its new nodes descriptors, because CANN would miss them; here
+       they are inferred, with a warning.
+    """
+
+    name: ClassVar[str]
+    stage: ClassVar[PassStage]
+
+    def run(self, graph: Graph, session: CompileSession) -> bool:
+        """Run them."""
+        changed = False
+        for descriptor in session.passes.of_stage(self.stage):
+            if session.options.fusion_switches.allows_custom(descriptor.pass_name):
+                changed |= run_custom_pass(descriptor, graph, session)
+            else:
+                logger.info("custom pass %s is switched off", descriptor.pass_name)
+        return changed
+
+
+class BeforeInferShape(CustomStage):
+    """The graph as parsed, with its NetOutput. Shapes may be unknown."""
+
+    name: ClassVar[str] = "custom-before-infer-shape"
+    stage: ClassVar[PassStage] = PassStage.BEFORE_INFER_SHAPE
+
+
+class AfterInferShape(CustomStage):
+    """All shapes inferred, constants folded."""
+
+    name: ClassVar[str] = "custom-after-infer-shape"
+    stage: ClassVar[PassStage] = PassStage.AFTER_INFER_SHAPE
+
+
+class AfterBuiltinFusion(CustomStage):
+    """Built-in fusions have run."""
+
+    name: ClassVar[str] = "custom-after-builtin-fusion"
+    stage: ClassVar[PassStage] = PassStage.AFTER_BUILTIN_FUSION_PASS
+
+
+class AfterOriginGraphOptimize(CustomStage):
+    """The last look at the graph before it is built; new nodes must fit their neighbours."""
+
+    name: ClassVar[str] = "custom-after-origin-graph-optimize"
+    stage: ClassVar[PassStage] = PassStage.AFTER_ORIGIN_GRAPH_OPTIMIZE
+
+
+def run_custom_pass(descriptor: PassDescriptor, graph: Graph, session: CompileSession) -> bool:
+    """Run one pass and check what it leaves; return whether it may have changed something. Raises E13028."""
+    name = descriptor.pass_name
+    before = Interface.of(graph)
+    unknown = set(missing_descs(graph))
+    context = PassContext(name, options=session.options.ge_options, statistics=session.fusion, warn=session.warn)
+    logger.info("custom pass %s runs at stage %s", name, descriptor.stage.value)
+    with session.watch("E13028", name):
+        try:
+            changed = run_pass(descriptor.cls, graph, context)
+        except PassFailure as failure:
+            raise _failed(name, failure.reason, failure.retcode) from failure
+    if changed:
+        _check(descriptor, graph, before, unknown, session)
+    return changed
+
+
+def _failed(name: str, reason: str, retcode: str = FAILED) -> ReportedError:
+    return ReportedError("E13028", passname=name, retcode=retcode, reason=reason)
+
+
+def _check(
+    descriptor: PassDescriptor, graph: Graph, before: Interface, unknown: set[NodeOut], session: CompileSession
+) -> None:
+    name = descriptor.pass_name
+    try:
+        verify(graph)
+    except ReportedError as fault:
+        raise _failed(name, f"it leaves an illegal graph: {fault.fields.get('reason', fault.message)}") from fault
+    change = before.change(graph)
+    if change:
+        raise _failed(name, f"it changes the interface: {change}")
+    bare = [out for out in missing_descs(graph) if out not in unknown]
+    try:
+        infer_graph(graph)
+    except ReportedError as fault:
+        raise _failed(name, f"what it leaves cannot be inferred: {fault.message}") from fault
+    except CycleError as cycle:
+        raise _failed(name, f"it leaves a {cycle}") from cycle
+    change = before.change(graph)
+    if change:
+        raise _failed(name, f"it changes the interface: {change}")
+    if descriptor.stage is not PassStage.BEFORE_INFER_SHAPE:
+        _warn_of_missing(name, [out for out in bare if not out.desc.origin_shape.is_unknown_rank()], session)
+
+
+def _warn_of_missing(name: str, bare: list[NodeOut], session: CompileSession) -> None:
+    nodes = list(dict.fromkeys(f"{out.node.name} ({out.node.type})" for out in bare))
+    if nodes:
+        more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+        session.warn(
+            f"custom pass {name} leaves nodes without shapes: {', '.join(nodes[:3])}{more}; they are inferred here, "
+            "CANN would not do that: call ge.passes.infer_shape on the replacement"
+        )
