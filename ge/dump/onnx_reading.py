@@ -107,12 +107,16 @@ class _Strings(list[bytes]):
     """Says of an empty list that it is one of strings."""
 
 
+class _Floats(list[float]):
+    """Says of an empty list that it is one of floats."""
+
+
 _KINDS: dict[int, Callable[[onnx.AttributeProto], Any]] = {
     onnx.AttributeProto.INT: lambda a: a.i,
     onnx.AttributeProto.FLOAT: lambda a: a.f,
     onnx.AttributeProto.STRING: lambda a: a.s,
     onnx.AttributeProto.INTS: lambda a: list(a.ints),
-    onnx.AttributeProto.FLOATS: lambda a: list(a.floats),
+    onnx.AttributeProto.FLOATS: lambda a: _Floats(a.floats),
     onnx.AttributeProto.STRINGS: lambda a: _Strings(a.strings),
 }
 
@@ -155,6 +159,8 @@ def _encoded(value: Any) -> Any:
         return value.encode(errors="replace")
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         return _Strings(item.encode(errors="replace") for item in value)
+    if isinstance(value, list) and any(isinstance(item, float) for item in value):
+        return _Floats(value)
     return value
 
 
@@ -212,7 +218,7 @@ def _write_value(target: pb.AttrDef, value: Any) -> None:
     elif isinstance(value, _Strings):
         stored.s.extend(value)
         stored.val_type = stored.VT_LIST_STRING
-    elif isinstance(value, list) and any(isinstance(item, float) for item in value):
+    elif isinstance(value, _Floats):
         stored.f.extend(value)
         stored.val_type = stored.VT_LIST_FLOAT
     elif isinstance(value, list):

@@ -1,0 +1,177 @@
+"""Dumps of whole compiles: which stages, in which order, and that nothing is done without the switch."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import atc
+from ge.options import CompileOptions, Environment
+from ge.session import CompileSession
+from passes.pipeline import compile_passes
+
+# GE's names, in the order of its pipeline, of the stages that a compiler such as ours may have
+GE_STAGES = [
+    "PreRunBegin",
+    "RunCustomPassBeforeInfershape",
+    "PreRunAfterNormalizeGraph",
+    "AfterFirstInferformat",
+    "AfterInfershape",
+    "RunCustomPass_AfterInferShape",
+    "AfterSecondInferformat",
+    "PreRunAfterPrepare",
+    "OptimizeQuantGraph_FeGraphFusionAfter",
+    "OptimizeOriginalGraph_FeGraphFusionAfter",
+    "OptimizeOriginalGraph_FeTopoSortingAfter",
+    "RunCustomPassAfterBuiltinFusionPass",
+    "PreRunAfterOptimizeOriginalGraph",
+    "OptimizeOriginalGraph_FeOpDtypeJudgeAfter",
+    "PreRunAfterRefineRunningPrecision",
+    "OptimizeOriginalGraph_FeOpFormatJudgeAfter",
+    "OptimizeOriginalGraph_FeInsertTransNodeAfter",
+    "PreRunAfterRefineRunningFormat",
+    "PreRunAfterOptimize1",
+    "PreRunAfterOptimizeAfterStage1",
+    "RunCustomPassAfterOriginGraphOptimize",
+    "AfterEnginePlacer",
+    "PreRunAfterOptimizeSubgraph",
+    "PreRunAfterOptimizeGraphBeforeBuild",
+    "AfterAssignResource",
+    "Build",
+    "PreRunAfterBuild",
+]
+WHITELIST = {
+    "PreRunBegin",
+    "PreRunAfterNormalizeGraph",
+    "AfterInfershape",
+    "PreRunAfterPrepare",
+    "PreRunAfterOptimizeOriginalGraph",
+    "PreRunAfterOptimizeAfterStage1",
+    "PreRunAfterOptimizeSubgraph",
+    "PreRunAfterOptimizeGraphBeforeBuild",
+    "Build",
+}
+
+
+@pytest.fixture(autouse=True)
+def work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("DUMP_GRAPH_LEVEL", "DUMP_GRAPH_FORMAT", "DUMP_GRAPH_PATH", "ASCEND_WORK_PATH", "NPU_COLLECT_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DUMP_GE_GRAPH", "3")
+    return tmp_path
+
+
+def compile_it(model: Path) -> None:
+    atc.compile_model(model, framework=5, soc_version="Ascend310P3", precision_mode_v2="origin")
+
+
+def stages(kind: str, folder: str = ".") -> list[str]:
+    """The stages of the files of one kind in the order of their numbers, which must be dense."""
+    found = [re.fullmatch(rf"{kind}_(\d{{8}})_graph_0_(.*)\.\w+", name) for name in sorted(os.listdir(folder))]
+    matches = [match for match in found if match]
+    assert [int(match[1]) for match in matches] == list(range(len(matches)))
+    return [match[2] for match in matches]
+
+
+def pipeline_stages() -> list[str]:
+    return [step for step in compile_passes() if isinstance(step, str)]
+
+
+def test_the_pipeline_has_stages_of_ge_in_their_order() -> None:
+    assert [stage for stage in GE_STAGES if stage in pipeline_stages()] == pipeline_stages()
+    assert pipeline_stages()[0] == "PreRunBegin"
+    assert {"PreRunAfterNormalizeGraph", "AfterInfershape", "PreRunAfterPrepare"} < set(pipeline_stages())
+    assert pipeline_stages()[-3:] == ["PreRunAfterOptimizeGraphBeforeBuild", "AfterAssignResource", "Build"]
+
+
+def test_level_1_shows_all_of_them(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUMP_GRAPH_LEVEL", "1")
+    compile_it(digits_model)
+    found = stages("ge_onnx")
+    assert [stage for stage in GE_STAGES if stage in found] == found
+    assert set(pipeline_stages()) <= set(found)
+    assert stages("ge_proto") == found
+
+
+def test_the_default_is_the_whitelist(digits_model: Path) -> None:
+    compile_it(digits_model)
+    found = stages("ge_onnx")
+    assert [stage for stage in found if "RunCustomPass" not in stage] == [
+        stage for stage in pipeline_stages() if stage in WHITELIST
+    ]
+    assert stages("ge_proto") == found
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [("3", ["Build"]), ("4", ["PreRunBegin"]), ("Assign|Begin", ["PreRunBegin", "AfterAssignResource"])],
+)
+def test_filters(level: str, shown: list[str], digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUMP_GRAPH_LEVEL", level)
+    compile_it(digits_model)
+    assert stages("ge_onnx") == shown
+
+
+def test_every_compile_of_a_process_counts_from_zero(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = []
+    for folder in ("first", "second"):
+        monkeypatch.setenv("DUMP_GRAPH_PATH", folder)
+        monkeypatch.setenv("DUMP_GE_GRAPH", "1")
+        compile_it(digits_model)
+        (below,) = Path(folder).iterdir()
+        assert stages("ge_proto", str(below))[0] == "PreRunBegin"
+        contents.append({path.name: path.read_bytes() for path in below.iterdir()})
+    assert contents[0] == contents[1]
+
+
+def test_the_options_of_the_compile_are_shown(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUMP_GE_GRAPH", "2")
+    compile_it(digits_model)
+    text = next(Path().glob("ge_proto_*_Build.txt")).read_text()
+    options = text[text.index('key: "GraphOptions"') :]
+    assert re.search(r'key: "ge\.\w*soc\w*"\s+value \{\s+s: "Ascend310P3"', options, re.IGNORECASE)
+
+
+def test_warnings_reach_the_session(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("file").write_text("")
+    environment = Environment(dump_ge_graph="3", dump_graph_path="file")
+    shown: list[str] = []
+    session = CompileSession(CompileOptions(precision_mode_v2="origin"), environment, shown.append)
+    atc.compiler.compile_source(digits_model, session)
+    (warning,) = session.warnings
+    assert warning.startswith("graph dumps go to the working directory: file/pid_")
+    assert shown == [f"WARNING: {warning}"]
+
+
+OFF = """
+import sys
+from ge.dump.dumper import dumper_for
+from ge.options import CompileOptions, Environment
+from ge.session import CompileSession
+from ge.text import parse_graph
+from passes.driver import Driver
+from passes.pipeline import compile_passes
+session = CompileSession(CompileOptions(), Environment())
+session.dumper = dumper_for(session.environment, {})
+graph = parse_graph("graph g(%x: f32[4]@ND) { %y = Neg(%x) return %y }")
+Driver(session).run(graph, compile_passes())
+assert session.dumper is None
+print({"onnx", "ge.dump.onnx_text", "ge.dump.proto_text", "ge.dump.readable"} & set(sys.modules))
+"""
+
+
+def test_nothing_is_loaded_without_the_switch() -> None:
+    root = Path(__file__).resolve().parents[3]
+    done = subprocess.run([sys.executable, "-c", OFF], cwd=root, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "set()\n", "")
+
+
+def test_a_session_without_dumper_looks_at_no_graph() -> None:
+    session = CompileSession(CompileOptions(), Environment())
+    session.dump(None, "Build")  # type: ignore[arg-type]
