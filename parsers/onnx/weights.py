@@ -161,7 +161,7 @@ class TensorReader:
         offset = self._number(entries, "offset", 0, owner)
         length = self._number(entries, "length", needed, owner)
         if length != needed:
-            raise self._refuse("length", length, f"{owner} needs {needed} bytes")
+            raise self._refuse("length", length, f"{owner} needs {needed} bytes of {location}")
         if offset + length > len(whole):
             reason = f"{owner} ends at byte {offset + length}, but {location} has {len(whole)} bytes"
             raise self._refuse("offset", offset, reason)
@@ -172,7 +172,8 @@ class TensorReader:
         if text is None:
             return default
         if not (isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) < 19):
-            raise self._refuse(key, text, f"it is no number of bytes; see the external data of {owner}")
+            reason = f"it is no number of bytes; {owner} says so of its data in {entries.get('location')}"
+            raise self._refuse(key, text, reason)
         return int(text)
 
     @staticmethod

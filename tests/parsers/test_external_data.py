@@ -46,6 +46,8 @@ def refused(folder: Path, source: ModelProto, code: str) -> ReportedError:
         parse(saved(folder, source), session())
     assert caught.value.code == code
     assert "initializer [w]" in caught.value.message
+    (location,) = [e.value for e in source.graph.initializer[0].external_data if e.key == "location"]
+    assert location in caught.value.message
     return caught.value
 
 

@@ -1,0 +1,119 @@
+"""Graphs of any number of nodes, in the forms that strain a compiler differently.
+
+`make(name, n)` returns a model of about `n` nodes with one input `x` [1,8]. Values stay near 1 and depend on the input
+all the way through, so that a wrong result shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+WIDTH = 8
+Parts = tuple[list[NodeProto], dict[str, NDArray[np.generic]], list[str]]
+"""Nodes, initializers, names of the outputs."""
+
+
+def _node(op_type: str, inputs: str, output: str, **attributes: object) -> NodeProto:
+    return helper.make_node(op_type, inputs.split(), [output], f"{op_type}_{output}", **attributes)
+
+
+def _vector(seed: int, scale: float = 1.0) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).uniform(0.5, 1.0, WIDTH).astype(np.float32) * np.float32(scale)
+
+
+def chain(n: int) -> Parts:
+    """Each node reads the one before."""
+    steps = [("Mul", "up"), ("Add", "shift"), ("Mul", "down"), ("Neg", "")]
+    nodes, last = [], "x"
+    for i in range(n):
+        op_type, operand = steps[i % len(steps)]
+        nodes.append(_node(op_type, f"{last} {operand}", f"t{i}"))
+        last = f"t{i}"
+    constants = {"up": np.float32(1.25), "down": np.float32(0.8), "shift": _vector(1, 0.1)}
+    return nodes, {name: np.asarray(value) for name, value in constants.items()}, [last]
+
+
+def fan_out(n: int) -> Parts:
+    """All nodes read the input, one reads all of them."""
+    scales = {f"scale{k}": np.float32((k + 1) / n) for k in range(7)}
+    nodes = [_node("Mul", f"x scale{i % 7}", f"t{i}") for i in range(n - 1)]
+    nodes.append(_node("Sum", " ".join(f"t{i}" for i in range(n - 1)), "y"))
+    return nodes, {name: np.asarray(value) for name, value in scales.items()}, ["y"]
+
+
+def residual(n: int) -> Parts:
+    """Blocks y = x + f(x), one behind the other."""
+    nodes, last = [], "x"
+    for i in range(n // 3):
+        nodes += [
+            _node("Sin", last, f"s{i}"),
+            _node("Mul", f"s{i} little", f"m{i}"),
+            _node("Add", f"{last} m{i}", f"r{i}"),
+        ]
+        last = f"r{i}"
+    return nodes, {"little": np.asarray(np.float32(3 / n))}, [last]
+
+
+def skips(n: int) -> Parts:
+    """The first third is read again in reverse order: a third of all tensors is alive at once."""
+    nodes, last = [], "x"
+    for i in range(n // 3):
+        nodes.append(_node("Sin", last, f"d{i}"))
+        last = f"d{i}"
+    for i in reversed(range(n // 3)):
+        nodes += [_node("Add", f"{last} d{i}", f"a{i}"), _node("Mul", f"a{i} half", f"u{i}")]
+        last = f"u{i}"
+    return nodes, {"half": np.asarray(np.float32(0.5))}, [last]
+
+
+def constants(n: int) -> Parts:
+    """Each node of a chain has a constant of its own."""
+    nodes, values, last = [], {}, "x"
+    for i in range(n):
+        nodes.append(_node("Add" if i % 2 else "Sub", f"{last} c{i}", f"t{i}"))
+        values[f"c{i}"] = _vector(i)
+        last = f"t{i}"
+    return nodes, values, [last]
+
+
+def shape_arithmetic(n: int) -> Parts:
+    """Exporters' way of writing down a reshape: the target is computed from the shape of the tensor."""
+    nodes, last = [], "x"
+    for i in range(n // 5):
+        nodes += [
+            _node("Shape", last, f"shape{i}"),
+            _node("Gather", f"shape{i} second", f"width{i}", axis=0),
+            _node("Concat", f"minus_one width{i}", f"target{i}", axis=0),
+            _node("Reshape", f"{last} target{i}", f"r{i}"),
+            _node("Neg", f"r{i}", f"t{i}"),
+        ]
+        last = f"t{i}"
+    return nodes, {"second": np.array([1]), "minus_one": np.array([-1])}, [last]
+
+
+def outputs(n: int) -> Parts:
+    """Every node of a chain is a result."""
+    nodes, values, _ = chain(n)
+    return nodes, values, [node.output[0] for node in nodes]
+
+
+FORMS: dict[str, Callable[[int], Parts]] = {
+    form.__name__: form for form in (chain, fan_out, residual, skips, constants, shape_arithmetic, outputs)
+}
+
+
+def make(form: str, n: int) -> ModelProto:
+    """Return a model of about `n` nodes of one of the `FORMS`."""
+    nodes, values, results = FORMS[form](n)
+    graph = helper.make_graph(
+        nodes,
+        form,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, WIDTH])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, WIDTH]) for name in results],
+        [numpy_helper.from_array(value, name) for name, value in values.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
