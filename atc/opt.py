@@ -8,9 +8,11 @@ from pathlib import Path
 
 import click
 
+from atc.plugins import load_pass_file
 from ge.errors import ReportedError
 from ge.graph import Graph
 from ge.options import CompileOptions, Environment, parse_input_shape
+from ge.passes.bootstrap import PassFiles
 from ge.session import CompileSession
 from ge.text import GraphTextError, SideTensors, parse_graph, print_graph
 from ge.verify import verify
@@ -23,6 +25,13 @@ from passes.selection import select_passes
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("source", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--passes", "selection", help="Passes to run, name or name{option=value}, separated by commas.")
+@click.option(
+    "--load",
+    "pass_files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Load custom passes from a file; --passes may name them, without it all of them run.",
+)
 @click.option("--all", "run_all", is_flag=True, help="Run the whole pipeline.")
 @click.option("--input-shape", default="", help="Shapes of the inputs of an ONNX model, as for atc.")
 @click.option("--print-after", is_flag=True, help="Print the graph after each pass that changed it.")
@@ -33,6 +42,7 @@ from passes.selection import select_passes
 def command(
     source: Path | None,
     selection: str | None,
+    pass_files: tuple[Path, ...],
     run_all: bool,
     input_shape: str,
     print_after: bool,
@@ -52,6 +62,9 @@ def command(
     if source is None:
         raise click.UsageError("name a model or a graph text file")
     session = _session(input_shape)
+    files = PassFiles(session.passes)
+    for path in pass_files:
+        load_pass_file(path, files, session)
     side: SideTensors = {}
     graph = _load(source, session)
 
@@ -61,7 +74,7 @@ def command(
             click.echo(print_graph(current, side))
 
     driver = Driver(session, is_verifying=verify_each, after_pass=show)
-    driver.run(graph, compile_passes() if run_all else select_passes(selection or ""))
+    driver.run(graph, compile_passes() if run_all else select_passes(selection or "", session.passes))
     if not print_after:
         click.echo(print_graph(graph, side))
     if time_passes:

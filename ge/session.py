@@ -25,8 +25,9 @@ class CompileSession:
     """State of one compile. ``emit`` shows a line to the user at once (the command line prints it).
 
     ``plan`` is what the build passes made of the graph; empty before them. ``passes`` are the custom passes of this
-    compile, ``fusion`` counts what they and the built-in ones do. ``watch`` is put around everything that a user's
-    file does, with an error code and the name of the pass or the file; the command line watches the clock there.
+    compile, ``fusion`` counts what they and the built-in ones do, ``is_rewritten`` says that they did something.
+    ``watch`` is put around everything that a user's file does, with an error code and the name of the pass or the
+    file; the command line watches the clock there.
     """
 
     options: CompileOptions
@@ -37,6 +38,7 @@ class CompileSession:
     dumper: GraphDumper | None = None
     passes: PassRegistry = field(default_factory=PassRegistry)
     fusion: FusionStatistics = field(default_factory=FusionStatistics)
+    is_rewritten: bool = False
     watch: Callable[[str, str], AbstractContextManager[object]] = lambda code, name: nullcontext()
     _counters: dict[str, int] = field(default_factory=dict)
 

@@ -1,36 +1,60 @@
-"""Reading a list of passes, ``infer-shape,fold-constants{limit=8192}``, for the developer tool."""
+"""Reading a list of passes, ``infer-shape,fold-constants{limit=8192},MyPass``, for the developer tool."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from ge.errors import ReportedError
+from ge.graph import Graph
+from ge.passes.registry import PassDescriptor, PassRegistry
+from ge.session import CompileSession
+from passes.custom.stage import run_custom_pass
 from passes.driver import Pass
 from passes.pipeline import named_passes
 
-_ITEM = re.compile(r"\s*([a-z][a-z0-9-]*)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
+_ITEM = re.compile(r"\s*([^\s,{}]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 
 
-def select_passes(text: str) -> list[Pass]:
-    """Build the passes named in ``text``; options in braces are fields of the pass. Raises E10001."""
+def custom_pass(descriptor: PassDescriptor) -> Pass:
+    """Return a custom pass under its own name, whatever stage it is registered for. It is checked as there."""
+
+    class CustomPass:
+        name: ClassVar[str] = descriptor.pass_name
+
+        def run(self, graph: Graph, session: CompileSession) -> bool:
+            return run_custom_pass(descriptor, graph, session)
+
+    return CustomPass()
+
+
+def select_passes(text: str, custom: PassRegistry | None = None) -> list[Pass]:
+    """Build the passes named in ``text``; options in braces are fields of the pass. Raises E10001.
+
+    ``custom`` are loaded passes of users, which are named as registered; without ``text`` all of them are selected.
+    """
+    registry = PassRegistry() if custom is None else custom
+    if not text.strip():
+        return [custom_pass(descriptor) for descriptor in registry]
     selected: list[Pass] = []
     at = 0
     while at < len(text):
         item = _ITEM.match(text, at)
         if item is None:
             raise _bad(text[at:], "it is not of the form name or name{option=value,...}")
-        selected.append(_build(item[1], item[2] or ""))
+        descriptor = registry.by_name(item[1])
+        selected.append(_build(item[1], item[2] or "", registry) if descriptor is None else custom_pass(descriptor))
         at = item.end()
     return selected
 
 
-def _build(name: str, options: str) -> Pass:
+def _build(name: str, options: str, custom: PassRegistry) -> Pass:
     known = named_passes()
     if name not in known:
-        near = difflib.get_close_matches(name, known, 3) or sorted(known)
+        names = [*known, *(descriptor.pass_name for descriptor in custom)]
+        near = difflib.get_close_matches(name, names, 3) or sorted(names)
         raise _bad(name, f"there is no pass of that name; near or known: {', '.join(near)}")
     kind = known[name]
     fields = {f.name: f for f in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}

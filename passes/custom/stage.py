@@ -40,6 +40,7 @@ class CustomStage:
                 changed |= run_custom_pass(descriptor, graph, session)
             else:
                 logger.info("custom pass %s is switched off", descriptor.pass_name)
+        session.is_rewritten |= changed
         return changed
 
 

@@ -30,6 +30,7 @@ class FuseGraph:
     def run(self, graph: Graph, session: CompileSession) -> bool:
         """Run them."""
         changed = [run_fusion(fusion, graph, session) for fusion in BUILTIN_FUSIONS]
+        session.is_rewritten |= any(changed)
         return any(changed)
 
 
