@@ -6,7 +6,10 @@ from passes.build.memory_plan import PlanMemory
 from passes.build.output_copies import CopyIntoOutputs
 from passes.build.task_list import BuildTasks
 from passes.build.topological_order import SortTopologically
+from passes.custom.settle_rewrites import SettleRewrites
+from passes.custom.stage import AfterBuiltinFusion, AfterInferShape, AfterOriginGraphOptimize, BeforeInferShape
 from passes.driver import Step
+from passes.fusion.fuse_graph import FuseGraph
 from passes.infer.fold_constants import FoldConstants
 from passes.infer.infer_shapes import InferShapes
 from passes.prepare.add_net_output import AddNetOutput
@@ -17,7 +20,15 @@ from passes.prepare.set_output_type import SetOutputType
 
 def prepare() -> list[Step]:
     """A parsed graph becomes a graph with one NetOutput and nothing that no result needs."""
-    return ["PreRunBegin", AddNetOutput(), RemoveDeadNodes(), "PreRunAfterNormalizeGraph"]
+    return [
+        "PreRunBegin",
+        # before the custom passes: they follow results through NetOutput
+        AddNetOutput(),
+        BeforeInferShape(),
+        "RunCustomPassBeforeInfershape",
+        RemoveDeadNodes(),
+        "PreRunAfterNormalizeGraph",
+    ]
 
 
 def infer() -> list[Step]:
@@ -28,9 +39,28 @@ def infer() -> list[Step]:
         RemoveIdentity(),
         FoldConstants(),
         "AfterInfershape",
+        AfterInferShape(),
+        "RunCustomPass_AfterInferShape",
+        SettleRewrites(),
         SetOutputType(),
         RemoveDeadNodes(),
         "PreRunAfterPrepare",
+    ]
+
+
+def optimize() -> list[Step]:
+    """Built-in fusions, and the custom passes around them."""
+    return [
+        FuseGraph(),
+        SettleRewrites(),
+        "OptimizeOriginalGraph_FeGraphFusionAfter",
+        AfterBuiltinFusion(),
+        "RunCustomPassAfterBuiltinFusionPass",
+        SettleRewrites(),
+        "PreRunAfterOptimizeOriginalGraph",
+        AfterOriginGraphOptimize(),
+        "RunCustomPassAfterOriginGraphOptimize",
+        SettleRewrites(),
     ]
 
 
@@ -49,7 +79,7 @@ def build() -> list[Step]:
 
 def compile_passes() -> list[Step]:
     """Return the whole pipeline; a text is the name of a stage, at which the graph may be dumped."""
-    return [*prepare(), *infer(), *build()]
+    return [*prepare(), *infer(), *optimize(), *build()]
 
 
 def named_passes() -> dict[str, type]:
