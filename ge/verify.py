@@ -50,6 +50,8 @@ def _verify_ports(node: Node, fault: object) -> None:
     for port in signature.inputs:
         if port.arity is Arity.REQUIRED and any(s is None for s in node.inputs[slices[port.name]]):
             raise fault(node, f"required input {port.name} is not connected")
+    if node.type == "NetOutput" and None in node.inputs:
+        raise fault(node, f"result {node.inputs.index(None)} is not connected")
     if len(node.input_descs) != count:
         raise fault(node, f"has {count} inputs but {len(node.input_descs)} input descriptors")
     for slot, source in enumerate(node.inputs):

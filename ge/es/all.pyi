@@ -1574,6 +1574,25 @@ def XTfIdfVectorizer(
     pool_strings: list[str] = ...,
     weights: list[float] = ...,
 ) -> TensorHolder: ...
+def XTreeEnsemble(
+    x: TensorHolder | TensorLike,
+    splits: TensorHolder | TensorLike,
+    weights: TensorHolder | TensorLike,
+    members: TensorHolder | TensorLike | None = None,
+    *,
+    modes: list[int],
+    feature_ids: list[int],
+    true_ids: list[int],
+    false_ids: list[int],
+    true_leafs: list[int],
+    false_leafs: list[int],
+    missing_true: list[int] = ...,
+    roots: list[int],
+    target_ids: list[int],
+    n_targets: int,
+    aggregate_function: int = 1,
+    post_transform: int = 0,
+) -> TensorHolder: ...
 
 class XUniqueOutput:
     y: TensorHolder

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ge.call_tree import parent_slot
 from ge.error import GeError
 from ge.es.scopes import attr_scope, control_dependency_scope, current_attrs, current_dependencies
 from ge.es.tensor_holder import TensorHolder
@@ -221,6 +222,9 @@ class GraphBuilder:
         first = self._add_node(type, name, sources, attrs, n_outputs=n_outputs)
         node = first._get_node_snapshot()
         node.subgraphs = [(formal, body.name) for formal, body in bodies]
+        for _, body in bodies:
+            for data in body.data_nodes():
+                data.attrs["_parent_node_index"] = parent_slot(data, node)
         if isinstance(attrs.get("value"), Tensor):
             node.set_attr("value", attrs["value"])  # a Const made as an operator: its descriptor follows
         return [TensorHolder._of(self, node, index) for index in range(n_outputs)] if n_outputs else [first]

@@ -153,6 +153,7 @@ def make_function(definition: OpDef) -> Callable[..., Any]:
 
 def _build(formal: Signature, parameters: Parameters, given: dict[str, Any]) -> list[list[TensorHolder]]:
     """Add the node and return its holders per formal output."""
+    items = [(name, item) for name, port in parameters.inputs for item in _items(formal, parameters, name, port, given)]
     builder = _builder(formal, parameters, given)
     attrs = {
         spec.name: conform(spec, given[name], formal.type)
@@ -161,9 +162,7 @@ def _build(formal: Signature, parameters: Parameters, given: dict[str, Any]) -> 
     }
     widths = _widths(formal, parameters, given)
     bodies = _bodies(formal, parameters, given)
-    inputs: list[TensorHolder | None] = []
-    for name, port in parameters.inputs:
-        inputs += _holders(formal, parameters, name, port, given.get(name), builder)
+    inputs = [_holder(formal, name, item, builder) for name, item in items]
     if not any(port.arity is Arity.DYNAMIC for port in formal.inputs):
         while inputs and inputs[-1] is None:
             inputs.pop()
@@ -187,24 +186,25 @@ def _builder(formal: Signature, parameters: Parameters, given: dict[str, Any]) -
         raise ValueError(f"{formal.type}: {fault}") from None
 
 
-def _holders(
-    formal: Signature, parameters: Parameters, name: str, port: Port, value: Any, builder: GraphBuilder
-) -> list[TensorHolder | None]:
-    """Return the flat inputs of one formal input."""
+def _items(formal: Signature, parameters: Parameters, name: str, port: Port, given: dict[str, Any]) -> list[Any]:
+    """Return what is given for the flat inputs of one formal input."""
+    value = given.get(name)
     if port.arity is Arity.DYNAMIC and not isinstance(value, list | tuple):
         raise TypeError(f"{formal.type}: {name} must be a list of tensors, not {type(value).__name__}")
-    items = value if port.arity is Arity.DYNAMIC else [value]
-    found: list[TensorHolder | None] = []
+    items = list(value) if port.arity is Arity.DYNAMIC and isinstance(value, list | tuple) else [value]
     for item in items:
         if item is None and port.arity is not Arity.OPTIONAL:
             raise TypeError(f"{formal.type}: input {name} must be a tensor, not None")
         if not (parameters.takes_tensor_like or item is None or isinstance(item, TensorHolder)):
             raise TypeError(f"{formal.type}: input {name} must be a TensorHolder, not {type(item).__name__}")
-        try:
-            found.append(convert_to_tensor_holder(item, builder))
-        except (TypeError, ValueError) as fault:
-            raise type(fault)(f"{formal.type}: input {name}: {fault}") from None
-    return found
+    return items
+
+
+def _holder(formal: Signature, name: str, item: Any, builder: GraphBuilder) -> TensorHolder | None:
+    try:
+        return convert_to_tensor_holder(item, builder)
+    except (TypeError, ValueError) as fault:
+        raise type(fault)(f"{formal.type}: input {name}: {fault}") from None
 
 
 def _widths(formal: Signature, parameters: Parameters, given: dict[str, Any]) -> list[int]:

@@ -25,7 +25,6 @@ _KIND_NAMES = {
     "II": "a list of lists of int",
     "tensor": "a Tensor",
 }
-_INT64 = range(-(2**63), 2**63)
 
 
 def checked_key(key: object, what: str = "attribute name") -> str:
@@ -75,9 +74,13 @@ def _settable_list(values: list[Any]) -> list[Any]:
 
 
 def _whole(value: int) -> int:
-    if value not in _INT64:
+    if not _fits(value):
         raise ValueError(f"{value} does not fit into 64 bits")
     return int(value)
+
+
+def _fits(value: int) -> bool:
+    return -(2**63) <= value < 2**63
 
 
 def conform(spec: AttrSpec, value: Any, owner: str) -> Any:
@@ -105,7 +108,7 @@ def _converted(kind: str, depth: int, value: Any) -> Any:
         items = [_converted(kind, depth - 1, v) for v in value]
         return None if any(item is None for item in items) else items
     if kind == "i":
-        return int(value) if isinstance(value, int) and value in _INT64 else None
+        return int(value) if isinstance(value, int) and _fits(value) else None
     if kind == "f":
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     if kind == "b":

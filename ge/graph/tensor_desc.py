@@ -75,7 +75,7 @@ class Shape(tuple[int, ...]):
 
     # CANN's Shape is a list: comparison with lists, slices and sums behave as there.
     def __eq__(self, other: object) -> bool:
-        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+        return tuple.__eq__(self, tuple(other)) if isinstance(other, list) else tuple.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -88,7 +88,7 @@ class Shape(tuple[int, ...]):
     def __getitem__(self, key: slice[Any, Any, Any], /) -> Shape: ...
     def __getitem__(self, key: SupportsIndex | slice[Any, Any, Any], /) -> int | Shape:
         found = tuple.__getitem__(self, key)
-        return Shape(found) if isinstance(found, tuple) else found
+        return tuple.__new__(Shape, found) if isinstance(found, tuple) else found
 
     def __add__(self, other: Any, /) -> Any:
         return list(self) + other if isinstance(other, list) else tuple.__add__(self, other)
