@@ -29,6 +29,11 @@ def parent_slot(data: Node, caller: Node) -> int:
     return int(slot)
 
 
+def bodies(node: Node) -> dict[str, Graph]:
+    """Return the bodies of a call node by their formal names. Raises ``KeyError`` for a missing one."""
+    return {formal: node.graph.root.subgraphs[name] for formal, name in node.subgraphs}
+
+
 def unchanged_slots(body: Graph, caller: Node) -> set[int]:
     """Return the input slots of a loop that its body gives back as it got them."""
     slots = set()
@@ -66,6 +71,11 @@ def callers(root: Graph) -> dict[str, Node]:
 
 def bodies_first(root: Graph) -> list[Graph]:
     """Return all graphs, each behind those that its nodes call. Raises :class:`CallFault`."""
+    return callers_first(root)[::-1]
+
+
+def callers_first(root: Graph) -> list[Graph]:
+    """Return all graphs, each behind the one whose node calls it. Raises :class:`CallFault`."""
     found = callers(root)
 
     def depth(part: Graph) -> int:
@@ -74,4 +84,4 @@ def bodies_first(root: Graph) -> list[Graph]:
             levels, part = levels + 1, found[part.name].graph
         return levels
 
-    return sorted(root.all_graphs(), key=depth, reverse=True)
+    return sorted(root.all_graphs(), key=depth)

@@ -12,10 +12,13 @@ from passes.driver import Step
 from passes.fusion.fuse_graph import FuseGraph
 from passes.infer.fold_constants import FoldConstants
 from passes.infer.infer_shapes import InferShapes
+from passes.infer.take_known_branches import TakeKnownBranches
 from passes.prepare.add_net_output import AddNetOutput
+from passes.prepare.remove_dead_captures import RemoveDeadCaptures
 from passes.prepare.remove_dead_nodes import RemoveDeadNodes
 from passes.prepare.remove_identity import RemoveIdentity
 from passes.prepare.set_output_type import SetOutputType
+from passes.prepare.sink_constants import SinkConstants
 
 
 def prepare() -> list[Step]:
@@ -27,6 +30,8 @@ def prepare() -> list[Step]:
         BeforeInferShape(),
         "RunCustomPassBeforeInfershape",
         RemoveDeadNodes(),
+        SinkConstants(),
+        RemoveDeadCaptures(),
         "PreRunAfterNormalizeGraph",
     ]
 
@@ -35,6 +40,7 @@ def infer() -> list[Step]:
     """Shapes and types everywhere; constants folded."""
     return [
         InferShapes(),
+        TakeKnownBranches(),
         # before folding: an Identity between constants must not become a copy of one
         RemoveIdentity(),
         FoldConstants(),
@@ -43,6 +49,7 @@ def infer() -> list[Step]:
         "RunCustomPass_AfterInferShape",
         SettleRewrites(),
         SetOutputType(),
+        RemoveDeadCaptures(),
         RemoveDeadNodes(),
         "PreRunAfterPrepare",
     ]

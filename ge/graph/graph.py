@@ -227,6 +227,21 @@ class Graph:
             node.output_descs.append(desc)
             node._consumers.append({})
 
+    def remove_output(self, node: Node, index: int) -> None:
+        """Delete one output that nobody reads; later outputs move down by one."""
+        if node._consumers[index] or node.output(index) in self._outputs:
+            raise GraphEditError(f"output {index} of node {node.name} still has readers")
+        moved = [node.consumers(later) for later in range(index + 1, len(node._consumers))]
+        for reader in [reader for readers in moved for reader in readers]:
+            self.set_input(reader.node, reader.index, None)
+        del node.output_descs[index], node._consumers[index]
+        for later, readers in enumerate(moved, start=index):
+            for reader in readers:
+                self.set_input(reader.node, reader.index, node.output(later))
+        self._outputs = [
+            node.output(out.index - 1) if out.node is node and out.index > index else out for out in self._outputs
+        ]
+
     def add_control(self, before: Node, after: Node) -> None:
         """Add a control edge (once)."""
         before._control_out[after] = None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ge.call_tree import callers_first
 from ge.constant_values import ConstantValues
 from ge.graph import Graph, Node, Tensor
 from ge.graph.types import byte_size, has_numpy_dtype
 from ge.session import CompileSession
 from ge.tensor_memory import LOAD_TIME_CONST, is_constant
+from passes.prepare.sink_constants import sink_into_bodies
 
 
 @dataclass
@@ -19,6 +22,7 @@ class FoldConstants:
     1. A result that grows the file by at most ``small`` bytes over the constants it replaces becomes a Const.
     2. So does any other, while the sum of such growth stays within ``limit`` bytes for the whole model.
     3. The rest is marked ``_load_time_const``: evaluated once at load, constant for every later pass.
+    4. Callers come before their bodies, which get the constants made (see ``sink_constants``) and go on from there.
     """
 
     name: ClassVar[str] = "fold-constants"
@@ -27,15 +31,21 @@ class FoldConstants:
 
     def run(self, graph: Graph, session: CompileSession) -> bool:
         """Fold all graphs of the model."""
-        budget = _Budget(self.limit, self.small)
-        results = [_fold(part, budget) for part in graph.all_graphs()]
-        return any(results)
+        budget = _Budget(self.limit, self.small, _uses_of_arrays(graph))
+        changed = False
+        for part in callers_first(graph):
+            changed |= _fold(part, budget)
+            budget.uses.update(id(copy.attrs["value"].array) for copy in sink_into_bodies(part))
+        return changed
 
 
 @dataclass
 class _Budget:
+    """How much the file may still grow, and how many Const nodes hold each array."""
+
     limit: int
     small: int
+    uses: Counter[int]
 
     def allows(self, growth: int) -> bool:
         if growth <= self.small:
@@ -54,7 +64,7 @@ def _fold(graph: Graph, budget: _Budget) -> bool:
             continue
         if not (values.is_constant(node) and _is_storable(node)):
             continue
-        if budget.allows(_growth(node)) and _replace(graph, node, values):
+        if budget.allows(_growth(node, budget.uses)) and _replace(graph, node, values, budget.uses):
             changed = True
         elif LOAD_TIME_CONST not in node.attrs and _depends_on_constants(node):
             node.attrs[LOAD_TIME_CONST] = True
@@ -71,17 +81,23 @@ def _is_storable(node: Node) -> bool:
     return all(not d.origin_shape.is_unknown_shape() and has_numpy_dtype(d.data_type) for d in node.output_descs)
 
 
-def _growth(node: Node) -> int:
+def _uses_of_arrays(graph: Graph) -> Counter[int]:
+    """Count the Const nodes per array: one that others hold too stays in the file whatever becomes of this one."""
+    constants = (node for part in graph.all_graphs() for node in part if node.type == "Const")
+    return Counter(id(node.attrs["value"].array) for node in constants)
+
+
+def _growth(node: Node, uses: Counter[int]) -> int:
     made = sum(byte_size(d.data_type, d.origin_shape.elements) for d in node.output_descs)
     freed = 0
     for source in node.inputs:
         if source is not None and source.node.type == "Const" and source.node.n_consumers() == 1:
             value = source.node.attrs["value"]
-            freed += value.nbytes
+            freed += value.nbytes if uses[id(value.array)] == 1 else 0
     return made - freed
 
 
-def _replace(graph: Graph, node: Node, values: ConstantValues) -> bool:
+def _replace(graph: Graph, node: Node, values: ConstantValues, uses: Counter[int]) -> bool:
     results = [values.of(out) for out in node.outputs()]
     if any(r is None for r in results):
         return False
@@ -96,14 +112,16 @@ def _replace(graph: Graph, node: Node, values: ConstantValues) -> bool:
         stem = node.name if len(results) == 1 else f"{node.name}_{index}"
         folded = graph.add_const(graph.unique_name(f"{stem}_folded"), tensor)
         folded.node.attrs["_datadump_original_op_names"] = []
+        uses[id(tensor.array)] += 1
         graph.replace_uses(out, folded)
-    _remove_unread(graph, node)
+    _remove_unread(graph, node, uses)
     return True
 
 
-def _remove_unread(graph: Graph, node: Node) -> None:
+def _remove_unread(graph: Graph, node: Node, uses: Counter[int]) -> None:
     sources = [s.node for s in node.inputs if s is not None]
     graph.remove_unread(node)
     for source in dict.fromkeys(sources):
         if source.type == "Const" and not source.is_removed and not graph.is_read(source):
+            uses[id(source.attrs["value"].array)] -= 1
             graph.remove_unread(source)

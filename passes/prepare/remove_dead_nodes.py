@@ -20,11 +20,12 @@ class RemoveDeadNodes:
 
     def run(self, graph: Graph, session: CompileSession) -> bool:
         """Remove them in all graphs of the model."""
-        results = [_sweep(part) for part in graph.all_graphs()]
+        results = [sweep(part) for part in graph.all_graphs()]
         return _drop_uncalled(graph) or any(results)
 
 
-def _sweep(graph: Graph) -> bool:
+def sweep(graph: Graph) -> bool:
+    """Remove the dead nodes of one graph."""
     roots = [n for n in graph if n.type == "Data" or _is_stateful(n)]
     alive = set(roots)
     stack = roots + [out.node for out in graph.outputs]
