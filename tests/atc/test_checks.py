@@ -142,7 +142,6 @@ NOT_BUILT = [
     ("65", "--external_weight=2", "external weights"),
     ("82", "--singleop=w.cfg", "single operators"),
     ("87", "--raw_ge_options=w.cfg", "raw options: E10001"),
-    ("stat", "--export_compile_stat=1", "fusion statistics"),
     ("original", "--save_original_model=true", "second .om"),
 ]
 

@@ -183,7 +183,8 @@ def test_prefix_means_the_option_if_it_can_only_mean_that_one(name: str, cut: in
         candidates = [prefix]
     elif prefix == "h":
         candidates = ["help"]
-    value = OPTIONS[name].rule.values[0] if OPTIONS[name].rule.values else "true"
+    fallback = "7" if OPTIONS[name].rule.kind is Kind.NUMBER else "true"
+    value = OPTIONS[name].rule.values[0] if OPTIONS[name].rule.values else fallback
     if len(candidates) == 1:
         assert lex([f"--{prefix}={value}"], OPTIONS) == {candidates[0]: value}
     else:
