@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ge.call_tree import CallFault, callers
 from ge.errors import ReportedError
 from ge.graph import CycleError, Graph, Node
 from ge.ops import lookup
@@ -9,15 +10,19 @@ from ge.ops.signature import Arity
 
 
 def verify(graph: Graph) -> None:
-    """Check structure, names, ports and descriptors of ``graph`` and its bodies.
+    """Check structure, names, ports and descriptors of ``graph`` and its bodies, which must form a tree.
 
     Raises E19999 that names the graph, the node and what is wrong: an illegal graph is a fault of a pass.
     """
+    try:
+        callers(graph)
+    except CallFault as fault:
+        raise ReportedError("E19999", reason=str(fault)) from fault
     for part in graph.all_graphs():
-        _verify_one(part, graph)
+        _verify_one(part)
 
 
-def _verify_one(graph: Graph, root: Graph) -> None:
+def _verify_one(graph: Graph) -> None:
     def fault(node: Node, reason: str) -> ReportedError:
         return ReportedError("E19999", reason=f"graph {graph.name}, node {node.name} ({node.type}): {reason}")
 
@@ -26,9 +31,6 @@ def _verify_one(graph: Graph, root: Graph) -> None:
         if definition is None:
             raise fault(node, "the operator type is not registered")
         _verify_ports(node, fault)
-        for name in (n for _, n in node.subgraphs):
-            if name not in root.subgraphs:
-                raise fault(node, f"subgraph {name} does not exist")
     for out in graph.outputs:
         if out.node.is_removed or graph.find(out.node.name) is not out.node:
             raise ReportedError("E19999", reason=f"graph {graph.name}: output {out} is not in the graph")

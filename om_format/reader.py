@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from ge.call_tree import CallFault, callers
 from ge.collector import collector_at_rest
 from ge.errors import ReportedError
 from ge.graph import CycleError, Graph, Node, Tensor
@@ -141,10 +142,13 @@ def _check_graph(graph: Graph) -> None:
         if is_known:
             verify(graph)
         else:
+            callers(graph)
             for part in graph.all_graphs():
                 part.topological_order()
     except ReportedError as fault:
         raise InvalidGraphDef(str(fault.fields.get("reason", fault.message))) from None
+    except CallFault as fault:
+        raise InvalidGraphDef(str(fault)) from None
     except CycleError as cycle:
         raise InvalidGraphDef(f"the graph has a {cycle}") from None
 
