@@ -89,7 +89,7 @@ def _parse(data: bytes | memoryview, file: str, folder: Path | None) -> LoadedMo
         slim, pieces = without_large_data(data)
         model = ModelProto.FromString(slim)
     except (BrokenWireError, DecodeError) as fault:
-        reason = _resemblance(data) or _first_damage(data) or "it is no protobuf"
+        reason = _resemblance(data) or _first_damage(data) or _INNER_DAMAGE
         raise ReportedError("E13005", file=file, reason=reason) from fault
     if not model.HasField("graph"):
         reason = _resemblance(data)
@@ -99,6 +99,9 @@ def _parse(data: bytes | memoryview, file: str, folder: Path | None) -> LoadedMo
 
 
 # -- what a wrong file looks like ----------------------------------------------------------------------------------
+_INNER_DAMAGE = (
+    "a message inside it is damaged, or graphs are nested deeper than protobuf reads (about 30 graphs within each other)"
+)
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"version https://git-lfs", "a Git LFS pointer; fetch the file itself with 'git lfs pull'"),
     (0, b"IMOD", "an offline model (.om)"),
