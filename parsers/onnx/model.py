@@ -100,7 +100,7 @@ def _parse(data: bytes | memoryview, file: str, folder: Path | None) -> LoadedMo
 
 # -- what a wrong file looks like ----------------------------------------------------------------------------------
 _INNER_DAMAGE = (
-    "a message inside it is damaged, or graphs are nested deeper than protobuf reads (about 30 graphs within each other)"
+    "a message inside it is damaged, or graphs are nested deeper than protobuf reads (about 30 within each other)"
 )
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"version https://git-lfs", "a Git LFS pointer; fetch the file itself with 'git lfs pull'"),
