@@ -27,6 +27,8 @@ Prepare = Callable[[Kernel], Array]
 
 KEPT_DECISIONS = 4
 """Sets of shapes for which a node remembers its kernel."""
+LARGE_BYTES = 64 << 20
+"""Results from here on are compared with the memory of the machine before they are made."""
 MAX_DECIDING_BYTES = 4096
 """Inputs that decide shapes by their values are small; larger ones are looked at anew every time."""
 
@@ -116,10 +118,13 @@ class OperatorCall:
         return found
 
     def _key(self, inputs: Sequence[Value]) -> object | None:
+        shapes = tuple([inputs[slot].shape for slot in self._varying])
+        if not self._deciding:
+            return shapes
         values = [inputs[slot] for slot in self._deciding]
         if any(value.nbytes > MAX_DECIDING_BYTES or value.dtype.hasobject for value in values):
             return None
-        return tuple(inputs[slot].shape for slot in self._varying), tuple(value.tobytes() for value in values)
+        return shapes, tuple([value.tobytes() for value in values])
 
     def _decide(self, inputs: Sequence[Value]) -> _Decision:
         if self._stand_in is None:
@@ -155,9 +160,10 @@ class OperatorCall:
 
     def _allocated(self, dims: Shape, dtype: np.dtype[Any]) -> Array:
         size = prod(dims) * dtype.itemsize
-        available = physical_memory()
-        if available is not None and size > available:
-            raise self._too_large(size)
+        if size > LARGE_BYTES:
+            available = physical_memory()
+            if available is not None and size > available:
+                raise self._too_large(size)
         return np.empty(dims, dtype)
 
     def _too_large(self, needed: object) -> ReportedError:

@@ -259,7 +259,8 @@ def test_shapes_that_are_known_at_run_time() -> None:
 
 
 def test_input_shape_range_overrides_input_shape_with_a_notice() -> None:
-    values = {"soc_version": "Ascend310P3", "input_shape": "x:1,3", "input_shape_range": "x:[1~2,3]"}
+    values = {"framework": "5", "soc_version": "Ascend310P3", "input_shape": "x:1,3"}
+    values["input_shape_range"] = "x:[1~2,3]"
     notices: list[str] = []
     options = check(Given(values, Environment(), notices.append, is_library_call=True))
     assert options.input_shape == {"x": (DimRange(1, 2), 3)}
