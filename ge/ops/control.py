@@ -1,8 +1,7 @@
 """Control flow: call nodes with their bodies, and TensorFlow's older Switch and Merge.
 
-A body is a graph of the model whose Data nodes carry ``_parent_node_index``, the input slot of the call node that they
-stand for (without it: the Data's ``index``, plus one where the node has a condition in front); its results are
-``outputs`` in the order of the call node's outputs. Inferring a call node infers its bodies. A result that two branches
+A body is a graph of the model whose Data nodes stand for inputs of the call node (see ``ge.call_tree``); its results
+are ``outputs`` in the order of the call node's outputs. Inferring a call node infers its bodies. A result that two branches
 make differently, or that changes from turn to turn, is known as far as all agree. Constants that a body is given, and a
 loop does not change, are known inside.
 
@@ -14,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ge.call_tree import parent_slot, unchanged_slots
 from ge.graph.graph import CycleError, Graph
-from ge.graph.node import Node, NodeOut
+from ge.graph.node import NodeOut
 from ge.graph.tensor_desc import OpenDim, Shape, TensorDesc, same_dim
 from ge.graph.types import DataType
 from ge.ops.inference import common_type, same_as
@@ -51,17 +51,8 @@ def _body(ctx: InferContext, ir_name: str) -> Graph:
     raise ctx.fail(f"the graph {ir_name} is missing", value=ir_name)
 
 
-def _slot(data: Node, first_slot: int) -> int:
-    """Return the input slot of the call node that a Data node of its body stands for."""
-    return int(data.attrs.get("_parent_node_index", data.attrs.get("index", 0) + first_slot))
-
-
 def _through(
-    ctx: InferContext,
-    body: Graph,
-    arguments: Sequence[Known | None],
-    first_slot: int,
-    changing: frozenset[int] = frozenset(),
+    ctx: InferContext, body: Graph, arguments: Sequence[Known | None], changing: frozenset[int] = frozenset()
 ) -> list[Known]:
     """Infer ``body`` for ``arguments`` (by input slot of the call node) and return what is known of its results.
 
@@ -69,7 +60,7 @@ def _through(
     """
     values: dict[NodeOut, KnownValue] = {}
     for data in body.data_nodes():
-        slot = _slot(data, first_slot)
+        slot = parent_slot(data, ctx.node)
         known = arguments[slot] if 0 <= slot < len(arguments) else None
         if known is None:
             raise ctx.fail(f"graph {body.name} reads input {slot}, which is not connected", value=slot)
@@ -85,19 +76,15 @@ def _through(
     except CycleError as cycle:
         raise ctx.fail(f"graph {body.name} has a {cycle}") from cycle
     for node in order:
-        infer_node(node, value_of, ctx.new_value_of)
+        infer_node(node, value_of, ctx.new_value_of, ctx.loops)
     return [_known(out.desc) for out in body.outputs]
 
 
 def _results(
-    ctx: InferContext,
-    body: Graph,
-    arguments: Sequence[Known | None],
-    first_slot: int,
-    changing: frozenset[int] = frozenset(),
+    ctx: InferContext, body: Graph, arguments: Sequence[Known | None], changing: frozenset[int] = frozenset()
 ) -> list[Known]:
     """Like ``_through``, for bodies whose results are those of the call node."""
-    results = _through(ctx, body, arguments, first_slot, changing)
+    results = _through(ctx, body, arguments, changing)
     if len(results) != ctx.n_outputs:
         raise ctx.fail(f"graph {body.name} has {len(results)} outputs, the node has {ctx.n_outputs}")
     return results
@@ -117,14 +104,14 @@ def agreed(first: Known, second: Known) -> Known:
     return Shape(a if same_dim(a, b) else -1 for a, b in zip(one, other, strict=True)), first[1]
 
 
-def _is_same(first: Known, second: Known) -> bool:
+def is_same(first: Known, second: Known) -> bool:
     """Tell whether as much is known of both: ``agreed`` has forgotten nothing."""
     pairs = zip(first[0], second[0], strict=False)
     return first == second and all(same_dim(a, b) or not isinstance(b, OpenDim) for a, b in pairs)
 
 
 def _one_of(ctx: InferContext, bodies: Sequence[Graph]) -> Sequence[OutputSpec]:
-    results = [_results(ctx, body, _arguments(ctx), first_slot=1) for body in bodies]
+    results = [_results(ctx, body, _arguments(ctx)) for body in bodies]
     merged = results[0]
     for other in results[1:]:
         merged = [agreed(a, b) for a, b in zip(merged, other, strict=True)]
@@ -143,38 +130,32 @@ def _case(ctx: InferContext) -> Sequence[OutputSpec]:
 
 
 def _call(ctx: InferContext) -> Sequence[OutputSpec]:
-    return _results(ctx, _body(ctx, "f"), _arguments(ctx), first_slot=0)
+    return _results(ctx, _body(ctx, "f"), _arguments(ctx))
 
 
 def _while(ctx: InferContext) -> Sequence[OutputSpec]:
-    """Forget what changes until nothing does: each turn makes a dim or a rank unknown, so it ends."""
+    """Forget what changes until nothing does: each turn makes a dim or a rank unknown, so it ends.
+
+    A loop inside another is inferred once per turn of the outer one, of which ever less is known: it goes on from what
+    it forgot before. (From the beginning each time, the work would double with each level.)
+    """
     body, condition = _body(ctx, "body"), _body(ctx, "cond")
     state = [known for known in _arguments(ctx) if known is not None]
     if len(state) != len(ctx.node.inputs) or len(state) != ctx.n_outputs:
         raise ctx.fail(f"{len(state)} inputs and {ctx.n_outputs} outputs: a loop gives back what it is given")
-    changing = frozenset(range(len(state))) - _unchanged(body)
+    changing = frozenset(range(len(state))) - unchanged_slots(body, ctx.node)
+    state = [agreed(a, b) for a, b in zip(state, ctx.loops.get(ctx.node, state), strict=True)]
     while True:
-        after = _results(ctx, body, state, 0, changing)
+        after = _results(ctx, body, state, changing)
         merged = [agreed(a, b) for a, b in zip(state, after, strict=True)]
-        if all(map(_is_same, merged, state)):
+        if all(map(is_same, merged, state)):
             break
         state = merged
-    decision = _through(ctx, condition, state, 0, changing)
+    ctx.loops[ctx.node] = state
+    decision = _through(ctx, condition, state, changing)
     if len(decision) != 1:
         raise ctx.fail(f"graph {condition.name} has {len(decision)} outputs, a condition has 1")
     return state
-
-
-def _unchanged(body: Graph) -> set[int]:
-    """Return the slots that a loop body gives back as it got them."""
-    slots = set()
-    for position, out in enumerate(body.outputs):
-        source: NodeOut | None = out
-        while source is not None and source.node.type == "Identity":
-            source = source.node.input(0)
-        if source is not None and source.node.type == "Data" and _slot(source.node, 0) == position:
-            slots.add(position)
-    return slots
 
 
 for _type in ("If", "StatelessIf"):

@@ -38,6 +38,10 @@ NewValueOf = Callable[[Mapping[NodeOut, KnownValue]], ValueOf]
 """Makes a source of values that knows the given ones (Data of a body, for one) and remembers nothing else yet."""
 
 
+Loops = dict[Node, list[tuple[Shape, DataType]]]
+"""What is known of the state of loops, by their nodes."""
+
+
 class Misfit(ValueError):
     """Arguments that do not fit, found by a rule that knows no node: geometry shared by inference and computation.
 
@@ -147,17 +151,24 @@ class InferContext:
 
     ``value(name)`` is the constant behind an input, if it is known now; ``known(name)`` what is known of it, if only
     single elements. ``fail`` builds the error to raise.
-    ``new_value_of`` makes sources of values for bodies, which are inferred more than once.
+    ``new_value_of`` makes sources of values for bodies, which are inferred more than once. ``loops`` remembers, while
+    the loops around a node are inferred, what its own turns agreed on last.
     """
 
     def __init__(
-        self, node: Node, definition: OpDef, value_of: ValueOf, new_value_of: NewValueOf | None = None
+        self,
+        node: Node,
+        definition: OpDef,
+        value_of: ValueOf,
+        new_value_of: NewValueOf | None = None,
+        loops: Loops | None = None,
     ) -> None:
         self.node = node
         self.op = definition.attributes(node.attrs)
         self._definition = definition
         self._value_of = value_of
         self.new_value_of = _known_or_const if new_value_of is None else new_value_of
+        self.loops: Loops = {} if loops is None else loops
         self._slices = definition.signature.input_slices(len(node.inputs))
 
     def _slot(self, name: str) -> int:
@@ -271,14 +282,19 @@ def _known_or_const(known: Mapping[NodeOut, KnownValue]) -> ValueOf:
     return value_of
 
 
-def infer_node(node: Node, value_of: ValueOf = const_value, new_value_of: NewValueOf | None = None) -> bool:
+def infer_node(
+    node: Node,
+    value_of: ValueOf = const_value,
+    new_value_of: NewValueOf | None = None,
+    loops: Loops | None = None,
+) -> bool:
     """Infer and set the output descriptors of ``node``; return whether any changed.
 
     Sets shape = origin shape: to be used before formats are refined. Call nodes infer their bodies too, with values
-    from ``new_value_of`` (by default: those of Const nodes only).
+    from ``new_value_of`` (by default: those of Const nodes only); they hand ``loops`` on.
     """
     found = definition(node)
-    context = InferContext(node, found, value_of, new_value_of)
+    context = InferContext(node, found, value_of, new_value_of, loops)
     for spec in found.signature.attrs.values():
         if spec.is_required and node.attrs.get(spec.name) is None:
             raise context.fail(f"attribute {spec.name} is missing", value=spec.name)
@@ -288,7 +304,7 @@ def infer_node(node: Node, value_of: ValueOf = const_value, new_value_of: NewVal
         raise context.fail(str(fault)) from fault
     changed = False
     for index, (desc, (dims, dtype)) in enumerate(zip(node.output_descs, results, strict=False)):
-        shape = _named(node, index, Shape(dims))
+        shape = named_dims(node, index, Shape(dims))
         changed |= desc.origin_shape != shape or desc.shape != shape or desc.data_type != dtype
         desc.shape = desc.origin_shape = shape
         desc.data_type = dtype
@@ -298,8 +314,8 @@ def infer_node(node: Node, value_of: ValueOf = const_value, new_value_of: NewVal
     return changed
 
 
-def _named(node: Node, index: int, shape: Shape) -> Shape:
-    """Name the unknown dims that have no name yet. Names given inside a body mean nothing outside."""
+def named_dims(node: Node, index: int, shape: Shape) -> Shape:
+    """Name the unknown dims of an output that have no name yet. Names given inside a body mean nothing outside."""
     if -1 not in shape:
         return shape
     is_foreign = bool(node.subgraphs)

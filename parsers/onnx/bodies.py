@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ge.call_tree import MAX_NESTING
 from ge.graph import Graph, Node, NodeOut, TensorDesc
-from ge.ops.control import Known, agreed
-from ge.ops.registry import Misfit
+from ge.ops.control import Known, agreed, is_same
+from ge.ops.registry import Misfit, named_dims
 from parsers.onnx.graph_builder import GraphBuilder
 from parsers.onnx.node_builder import NodeBuilder
 from parsers.onnx.onnx_graph import OnnxGraph
@@ -125,7 +125,7 @@ def add_while(
         after = turn(begun)
         begun.body.finish([*begun.fixed, *after])
         merged = _merged(n, known, after)
-        if merged == known:
+        if all(map(is_same, merged, known)):
             break
         known = merged
         drop_graphs(root, others)
@@ -161,6 +161,6 @@ def _known(source: NodeOut) -> Known:
 
 def set_results(node: Node, known: Sequence[Known]) -> None:
     """Say what is known of the outputs of a call node."""
-    for desc, (shape, dtype) in zip(node.output_descs, known, strict=True):
-        desc.shape = desc.origin_shape = shape
+    for index, (desc, (shape, dtype)) in enumerate(zip(node.output_descs, known, strict=True)):
+        desc.shape = desc.origin_shape = named_dims(node, index, shape)
         desc.data_type = dtype

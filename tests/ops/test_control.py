@@ -10,7 +10,9 @@ import pytest
 from ge.errors import ReportedError
 from ge.graph import Graph, Node, NodeOut, Tensor, TensorDesc
 from ge.graph.types import DataType
-from ge.ops import infer_node
+from ge.ops import control, infer_node
+
+through = control._through
 
 Build = Callable[[Graph, Sequence[NodeOut]], Sequence[NodeOut]]
 
