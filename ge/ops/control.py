@@ -1,9 +1,9 @@
 """Control flow: call nodes with their bodies, and TensorFlow's older Switch and Merge.
 
 A body is a graph of the model whose Data nodes stand for inputs of the call node (see ``ge.call_tree``); its results
-are ``outputs`` in the order of the call node's outputs. Inferring a call node infers its bodies. A result that two branches
-make differently, or that changes from turn to turn, is known as far as all agree. Constants that a body is given, and a
-loop does not change, are known inside.
+are ``outputs`` in the order of the call node's outputs. Inferring a call node infers its bodies. A result that two
+branches make differently, or that changes from turn to turn, is known as far as all agree. Constants that a body is
+given, and a loop does not change, are known inside.
 
 Running bodies is the executor's task, so these operators have no numpy meaning.
 """
