@@ -41,9 +41,15 @@ class WeightsPool:
         return align(self._end + TAIL_BYTES) if self._placed else 0
 
     def place(self, tensor: Tensor) -> int | None:
-        """Return the offset of ``tensor``; ``None`` for strings and empty tensors, which stay in the message."""
+        """Return the offset of ``tensor``; ``None`` for strings and empty tensors, which stay in the message.
+
+        Raises E13026 when a mapped file that holds it was changed: reading what was cut off would end the process.
+        """
         if tensor.data_type is DataType.DT_STRING or tensor.nbytes == 0:
             return None
+        mapped = MappedFile.behind(tensor.array)
+        if mapped is not None:
+            mapped.check_unchanged()
         alike = self._candidates.setdefault(_fingerprint(tensor), [])
         for offset, other in alike:
             if _equal(tensor, other):

@@ -110,6 +110,8 @@ class TensorReader:
             raise _fault(f"{owner} is stored in segments, which nobody ever specified")
         elements = prod(dims)
         if tensor.data_location == TensorProto.EXTERNAL:
+            if dtype is DataType.DT_STRING:
+                raise _fault(f"{owner} holds strings, which cannot lie in a file of external data")
             data = self._external(tensor, byte_size(dtype, elements), owner)
             return _from_bytes(data, dtype, dims, owner)
         if elements == 0:

@@ -168,6 +168,27 @@ def test_offset_and_length_that_do_not_fit(tmp_path: Path, entries: dict[str, ob
     assert f"[{key}]" in fault.message
 
 
+def test_strings_cannot_be_external(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(b"")
+    source = external("w.bin")
+    source.graph.initializer[0].data_type = TensorProto.STRING
+    with pytest.raises(ReportedError, match=r"initializer \[w\] holds strings") as caught:
+        parse(saved(tmp_path, source), session())
+    assert caught.value.code == "E19999"
+
+
+@pytest.mark.parametrize("codes", [b"\0\1" * 32, b"\0\1\2\xff" * 16], ids=["as they are", "any other is true"])
+def test_booleans(tmp_path: Path, codes: bytes) -> None:
+    (tmp_path / "w.bin").write_bytes(codes)
+    source = external("w.bin")
+    source.graph.initializer[0].data_type = TensorProto.BOOL
+    source.graph.node[0].CopyFrom(node("Identity", "w", "y"))
+    source.graph.output[0].type.tensor_type.elem_type = TensorProto.BOOL
+    found = weights(parse(saved(tmp_path, source), session()))
+    assert found.dtype == np.bool_
+    np.testing.assert_array_equal(found, np.frombuffer(codes, np.uint8).reshape(8, 8) != 0)
+
+
 def test_empty_file(tmp_path: Path) -> None:
     (tmp_path / "w.bin").write_bytes(b"")
     refused(tmp_path, external("w.bin"), "E10001")
