@@ -188,13 +188,23 @@ LOOPS: dict[str, Case] = {
         ),
         numbers(0, 1, 2, 7, a0=VECTOR, b0=VECTOR + 1, k0=VECTOR * 0),
     ),
-    "loop_rotates_without_nodes": Case(
+    "loop_collects_its_state": Case(
+        simple_loop(
+            [],
+            [value("a", [3]), value("b", [3])],
+            [value("b", [3]), value("a", [3]), value("a", [3])],
+            inputs=[value("a0", [3]), value("b0", [3])],
+            outputs=[value("a1", [3]), value("b1", [3]), value("as", ["n", 3])],
+        ),
+        numbers(0, 1, 2, 5, a0=VECTOR, b0=VECTOR + 1),
+    ),
+    "loop_rotates_its_state": Case(
         simple_loop(
             [],
             [value("a", [3]), value("b", [3]), value("d", [3])],
-            [value("b", [3]), value("d", [3]), value("a", [3]), value("a", [3])],
+            [value("b", [3]), value("d", [3]), value("a", [3])],
             inputs=[value("a0", [3]), value("b0", [3]), value("d0", [3])],
-            outputs=[value("a1", [3]), value("b1", [3]), value("d1", [3]), value("as", ["n", 3])],
+            outputs=[value("a1", [3]), value("b1", [3]), value("d1", [3])],
         ),
         numbers(0, 1, 2, 3, 5, a0=VECTOR, b0=VECTOR + 1, d0=VECTOR + 2),
     ),
