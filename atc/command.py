@@ -27,7 +27,8 @@ USAGE = """\
 usage: atc --model=FILE --framework=5 --soc_version=CHIP --output=PATH [options]
        atc --mode=1 --om=FILE --json=PATH        write an .om as JSON (a model: add --framework=5)
        atc --mode=3 --model=FILE --framework=5 --soc_version=CHIP        check a model only
-       atc --mode=6 --om=FILE        show what an .om holds"""
+       atc --mode=6 --om=FILE        show what an .om holds
+       atc graph show FILE, atc graph diff A B        look at graphs; 'atc graph --help' says more"""
 NOTES = """\
 Options are written --name=value or --name value; '-' and '_' in names are the same, and a name may be shortened as
 long as it stays unique. Quote values with ';' or blanks. Options marked "hardware only" or "recorded only" are checked
@@ -35,8 +36,16 @@ and kept in the .om, but change nothing here."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``atc`` with ``argv`` (by default those of the process); return 0, 255 for any error, 130 if interrupted."""
-    return guarded(lambda: _run(sys.argv[1:] if argv is None else argv), FAILED)
+    """Run ``atc`` with ``argv`` (by default those of the process); return 0, 255 for any error, 130 if interrupted.
+
+    With ``graph`` as first word it is another command, see :mod:`atc.graph_command`.
+    """
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments and arguments[0] == "graph":
+        from atc.graph_command import main as graph_main
+
+        return graph_main(arguments[1:])
+    return guarded(lambda: _run(arguments), FAILED)
 
 
 def entry() -> None:

@@ -36,7 +36,7 @@ MODEL_VERSION = 2
 
 _BODY_NAMES = "_subgraph_ir_names"
 _OUTPUT_NAMES = "_output_names"
-_DERIVED = frozenset(
+DERIVED_ATTRS = frozenset(
     {
         "_input_name_key",
         "_input_name_value",
@@ -51,6 +51,7 @@ _DERIVED = frozenset(
         _BODY_NAMES,
     }
 )
+"""Attributes of a node that follow from its signature, or are fields of the node itself."""
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -246,7 +247,7 @@ class _NodeReader:
         op_type = "Const" if op.type == "Constant" else op.type
         descs = [self._desc(d, f"{where}, output {i}") for i, d in enumerate(op.output_desc)]
         node = self._graph.add_node(op_type, op.name, output_descs=descs)
-        skip = _DERIVED | {"value"} if op_type == "Const" else _DERIVED
+        skip = DERIVED_ATTRS | {"value"} if op_type == "Const" else DERIVED_ATTRS
         node.attrs = read_attrs(op.attr, where, skip)
         if op_type == "Const":
             if "value" not in op.attr or op.attr["value"].WhichOneof("value") != "t":

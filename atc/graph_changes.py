@@ -1,0 +1,260 @@
+"""What has changed from one graph to another, node by node.
+
+Edges are compared by what they mean: an input that reads a renamed node is not rewired. Descriptors are compared at the
+outputs, where they arise. What one of the files does not tell (see :class:`Basis`) is not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import zip_longest
+
+from atc.graph_file import GraphFile, Kind
+from atc.graph_matching import match_nodes
+from atc.graph_view import GraphView, NodeView, TensorView, graphs_of
+from ge.dump.settings import Detail
+
+
+class Change(Enum):
+    """Kinds of change, in the order in which they are shown."""
+
+    REMOVED = "removed"
+    ADDED = "added"
+    RENAMED = "renamed"
+    RETYPED = "retyped"
+    REWIRED = "rewired"
+    ATTRIBUTES = "attributes"
+    TENSORS = "tensors"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One change of a node: ``what`` it concerns (``input 1``, ``pads``, ``output 0 dtype``), old and new text.
+
+    Texts are empty for what is not there.
+    """
+
+    change: Change
+    what: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class NodePair:
+    """A node before and after; one of them is missing where it was added or removed."""
+
+    before: NodeView | None
+    after: NodeView | None
+    differences: tuple[Difference, ...]
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The kinds of change, each once, in their order; none for a node that stayed as it was."""
+        if self.after is None:
+            return (Change.REMOVED,)
+        if self.before is None:
+            return (Change.ADDED,)
+        found = {difference.change for difference in self.differences}
+        return tuple(change for change in Change if change in found)
+
+    @property
+    def node(self) -> NodeView:
+        """The node, as it is after if it is there."""
+        found = self.before if self.after is None else self.after
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True)
+class GraphPair:
+    """A graph before and after with all its nodes; ``differences`` are those of the graph itself."""
+
+    before: GraphView | None
+    after: GraphView | None
+    nodes: tuple[NodePair, ...]
+    differences: tuple[Difference, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the graph, as it is after if it is there."""
+        found = self.before if self.after is None else self.after
+        assert found is not None
+        return found.name
+
+
+class Basis(Enum):
+    """What both files tell, and is compared."""
+
+    EVERYTHING = ""
+    NO_BODIES = "compared: what a ge_onnx dump tells (not the bodies of nodes, data types and nested numbers)"
+    NO_TEXTS = "compared: names, types, edges, numbers and descriptors; one file has no texts and no constants"
+    LINKS = "compared: names, types and edges; one file has no attributes"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two files and all that has changed; the first graph is the root."""
+
+    before: GraphFile
+    after: GraphFile
+    basis: Basis
+    graphs: tuple[GraphPair, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether nothing has changed."""
+        return not any(pair.differences or any(node.changes for node in pair.nodes) for pair in self.graphs)
+
+
+def compare(before: GraphFile, after: GraphFile) -> Comparison:
+    """Compare two files. Raises E13005 as :func:`atc.graph_view.graphs_of`."""
+    detail, basis = _common_detail(before, after)
+    graphs = [graphs_of(file, detail) for file in (before, after)]
+    return Comparison(before, after, basis, tuple(_compare_graphs(*graphs)))
+
+
+def _common_detail(before: GraphFile, after: GraphFile) -> tuple[Detail | None, Basis]:
+    if Kind.GE_ONNX not in (before.kind, after.kind):
+        return None, Basis.EVERYTHING
+    detail = max(before.detail, after.detail)
+    return detail, {1: Basis.NO_BODIES, 2: Basis.NO_TEXTS, 3: Basis.LINKS}[detail]
+
+
+def _compare_graphs(before: list[GraphView], after: list[GraphView]) -> Iterator[GraphPair]:
+    """Pair the roots, bodies of equal names, and bodies that are called in the same places."""
+    counterparts = {graph.name: graph for graph in after[1:]}
+    open_before = {graph.name: graph for graph in before[1:]}
+    waiting: list[tuple[GraphView, GraphView]] = [(before[0], after[0])]
+    common = [name for name in open_before if name in counterparts]
+    waiting += [(open_before.pop(name), counterparts.pop(name)) for name in common]
+    while waiting:
+        one, other = waiting.pop(0)
+        matching = match_nodes(one, other)
+        renamed: dict[str, str] = {}
+        for name, counterpart in matching.items():
+            for body, body_after in zip(one.nodes[name].bodies, other.nodes[counterpart].bodies, strict=False):
+                if body in open_before and body_after in counterparts:
+                    renamed[body] = body_after
+                    waiting.append((open_before.pop(body), counterparts.pop(body_after)))
+        yield _compare_graph(one, other, matching, renamed)
+    for graph in open_before.values():
+        gone = tuple(NodePair(node, None, ()) for node in graph.nodes.values())
+        yield GraphPair(graph, None, gone, (Difference(Change.REMOVED, "body", graph.name, ""),))
+    for graph in counterparts.values():
+        new = tuple(NodePair(None, node, ()) for node in graph.nodes.values())
+        yield GraphPair(None, graph, new, (Difference(Change.ADDED, "body", "", graph.name),))
+
+
+def _compare_graph(
+    before: GraphView, after: GraphView, matching: Mapping[str, str], renamed_bodies: Mapping[str, str]
+) -> GraphPair:
+    pairs = [
+        NodePair(node, counterpart, tuple(_node_differences(node, counterpart, matching, renamed_bodies)))
+        for node, counterpart in ((before.nodes[name], after.nodes[other]) for name, other in matching.items())
+    ]
+    nodes = _in_order(before, after, {pair.node.name: pair for pair in pairs}, matching)
+    return GraphPair(before, after, tuple(nodes), tuple(_graph_differences(before, after, matching)))
+
+
+def _in_order(
+    before: GraphView, after: GraphView, pairs: Mapping[str, NodePair], matching: Mapping[str, str]
+) -> Iterator[NodePair]:
+    """Yield all nodes in the order of ``after``, removed ones behind the node that they followed."""
+    removed: dict[str, list[NodeView]] = {"": []}
+    previous = ""
+    for name, node in before.nodes.items():
+        if name in matching:
+            previous = matching[name]
+        else:
+            removed.setdefault(previous, []).append(node)
+    yield from (NodePair(node, None, ()) for node in removed[""])
+    for name, node in after.nodes.items():
+        yield pairs.get(name, NodePair(None, node, ()))
+        yield from (NodePair(gone, None, ()) for gone in removed.get(name, ()))
+
+
+def _graph_differences(before: GraphView, after: GraphView, matching: Mapping[str, str]) -> Iterator[Difference]:
+    if before.name != after.name:
+        yield Difference(Change.RENAMED, "name", before.name, after.name)
+    results = [_counterpart(source, matching) for source in before.results]
+    for index, (one, other) in enumerate(zip_longest(results, after.results, fillvalue="")):
+        if one != other:
+            old = before.results[index] if index < len(before.results) else ""
+            yield Difference(Change.REWIRED, f"result {index}", old, other)
+    if before.result_names and after.result_names and before.result_names != after.result_names:
+        yield Difference(
+            Change.ATTRIBUTES, "names of results", ", ".join(before.result_names), ", ".join(after.result_names)
+        )
+    yield from _attr_differences(before.attrs, after.attrs)
+
+
+def _node_differences(
+    before: NodeView, after: NodeView, matching: Mapping[str, str], renamed_bodies: Mapping[str, str]
+) -> Iterator[Difference]:
+    if before.name != after.name:
+        yield Difference(Change.RENAMED, "name", before.name, after.name)
+    if before.type != after.type:
+        yield Difference(Change.RETYPED, "type", before.type, after.type)
+    for slot, (one, other) in enumerate(zip_longest(before.inputs, after.inputs, fillvalue="")):
+        if _counterpart(one, matching) != other:
+            yield Difference(Change.REWIRED, f"input {slot}", one, other)
+    expected = {matching.get(name, name): name for name in before.controls}
+    for counterpart, name in expected.items():
+        if counterpart not in after.controls:
+            yield Difference(Change.REWIRED, "runs after", name, "")
+    for name in after.controls:
+        if name not in expected:
+            yield Difference(Change.REWIRED, "runs after", "", name)
+    for index, (body, body_after) in enumerate(zip_longest(before.bodies, after.bodies, fillvalue="")):
+        if renamed_bodies.get(body, body) != body_after:
+            yield Difference(Change.ATTRIBUTES, f"body {index}", body, body_after)
+    yield from _attr_differences(before.attrs, after.attrs)
+    if before.constant and after.constant and before.constant != after.constant:
+        yield Difference(Change.ATTRIBUTES, "value", before.constant, after.constant)
+    yield from _tensor_differences(before.outputs, after.outputs)
+
+
+def _counterpart(source: str, matching: Mapping[str, str]) -> str:
+    name, colon, index = source.rpartition(":")
+    return f"{matching.get(name, name)}{colon}{index}"
+
+
+def _attr_differences(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Difference]:
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            yield Difference(Change.ATTRIBUTES, name, before.get(name, ""), after.get(name, ""))
+
+
+_TENSOR_FIELDS = {
+    "dtype": "dtype",
+    "shape": "shape",
+    "format": "format",
+    "origin_shape": "origin shape",
+    "origin_format": "origin format",
+}
+
+
+def _tensor_differences(before: tuple[TensorView, ...], after: tuple[TensorView, ...]) -> Iterator[Difference]:
+    for index, (one, other) in enumerate(zip_longest(before, after)):
+        if one is None or other is None:
+            texts = ["" if tensor is None else tensor.text for tensor in (one, other)]
+            yield Difference(Change.TENSORS, f"output {index}", *texts)
+            continue
+        yield from _field_differences(one, other, f"output {index}")
+        for difference in _attr_differences(dict(one.attrs), dict(other.attrs)):
+            yield Difference(Change.TENSORS, f"output {index} {difference.what}", difference.before, difference.after)
+
+
+def _field_differences(one: TensorView, other: TensorView, where: str) -> Iterator[Difference]:
+    """Yield changes of fields; an origin that is what is stored, before and after, is not told twice."""
+    follows = (one.shape, one.format) == (one.origin_shape, one.origin_format) and (other.shape, other.format) == (
+        other.origin_shape,
+        other.origin_format,
+    )
+    for field, shown in _TENSOR_FIELDS.items():
+        before, after = getattr(one, field), getattr(other, field)
+        if before != after and not (follows and field.startswith("origin")):
+            yield Difference(Change.TENSORS, f"{where} {shown}", before, after)

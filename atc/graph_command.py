@@ -1,0 +1,142 @@
+"""``atc graph``: look at a graph, or at what has changed from one to another.
+
+Nothing here is a contract with scripts but the exit status: 0, of ``diff`` also 1 for graphs that differ, 2 for what
+cannot be done (as diff and cmp have it).
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from atc.graph_report import Line
+from atc.progress import working
+from atc.terminal import guarded, show, show_error
+from ge.collector import collector_at_rest
+from ge.errors import ReportedError
+
+logger = logging.getLogger("atc")
+
+EQUAL, DIFFERENT, FAILED = 0, 1, 2
+
+_INPUT_SHAPE = click.option(
+    "--input-shape",
+    "--input_shape",
+    default="",
+    metavar="SHAPES",
+    help="Shapes of the inputs of an ONNX model, as for atc.",
+)
+_HTML = click.option("--html", metavar="FILE", help="Also write a page with all nodes, to be opened in a browser.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Look at graphs.
+
+    A FILE is a stage dump (ge_onnx_*.pbtxt or ge_proto_*.txt), a graph text, an offline model (.om) or an ONNX model;
+    its content decides.
+    """
+
+
+@command.command("show")
+@click.argument("file")
+@_INPUT_SHAPE
+@_HTML
+def show_graph(file: str, input_shape: str, html: str | None) -> int:
+    """Show inputs, outputs, operators, element types, formats and constants of FILE."""
+    from atc.graph_file import load
+    from atc.graph_report import summary_lines
+    from atc.graph_view import graphs_of
+
+    with working(f"reading {file}"), collector_at_rest():
+        found = load(file, input_shape)
+        graphs = graphs_of(found)
+    _print(summary_lines(found, graphs))
+    if html is not None:
+        from atc.graph_page import show_page
+
+        _write_page(html, show_page(found, graphs))
+    return EQUAL
+
+
+@command.command("diff")
+@click.argument("a")
+@click.argument("b")
+@click.option("--all", "show_all", is_flag=True, help="Show every difference, not only the first few of each kind.")
+@_INPUT_SHAPE
+@_HTML
+def diff_graphs(a: str, b: str, show_all: bool, input_shape: str, html: str | None) -> int:
+    """Show what has changed from A to B: nodes removed, added, renamed, rewired; attributes, types, formats, shapes.
+
+    Nodes are the same if they have the same name, or a new name but the same place in the graph. Ids, streams and
+    places in memory are not compared. The exit status is 0 if nothing has changed, 1 if something has, 2 for errors.
+    """
+    from atc.graph_changes import compare
+    from atc.graph_file import load
+    from atc.graph_report import comparison_lines
+
+    with working(f"comparing {a} with {b}"), collector_at_rest():
+        comparison = compare(load(a, input_shape), load(b, input_shape))
+    _print(comparison_lines(comparison, show_all=show_all))
+    if html is not None:
+        from atc.graph_page import comparison_page
+
+        _write_page(html, comparison_page(comparison))
+    return EQUAL if comparison.is_equal else DIFFERENT
+
+
+def _write_page(path: str, page: str) -> None:
+    from ge.atomic_file import write_atomically
+
+    write_atomically(path, page)
+    show(f"the page is {path}")
+
+
+def _print(lines: Sequence[Line]) -> None:
+    """Write the lines: in colours on a terminal, plainly elsewhere."""
+    if not sys.stdout.isatty():
+        for line in lines:
+            show(line.text)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(Text(line.text, style=line.style))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run ``atc graph`` with the arguments behind these two words and return its exit status."""
+    return guarded(lambda: _run(argv), FAILED)
+
+
+def _run(argv: Sequence[str]) -> int:
+    """Do what is asked; this is the boundary where a fault of the program becomes E19999."""
+    try:
+        status = command.main(args=list(argv), prog_name="atc graph", standalone_mode=False)
+    except ReportedError as error:
+        return _fail(error)
+    except click.ClickException as error:
+        error.show()
+        return FAILED
+    except (click.Abort, BrokenPipeError):
+        raise
+    except MemoryError:
+        reason = "There is not enough memory for this graph."
+        return _fail(ReportedError("E19999", reason=reason, solution="Free memory or use a larger machine."))
+    except Exception as fault:  # the one boundary for faults of the program itself
+        logger.debug("atc graph failed", exc_info=True)
+        frame = traceback.extract_tb(fault.__traceback__)[-1]
+        return _fail(ReportedError("E19999", reason=f"{type(fault).__name__} in {frame.name}: {fault}"))
+    return status if isinstance(status, int) else EQUAL
+
+
+def _fail(error: ReportedError) -> int:
+    for line in error.lines():
+        show_error(line)
+    return FAILED
