@@ -118,3 +118,20 @@ def test_a_chain_of_20000_nodes_needs_no_recursion() -> None:
     graph.outputs = [last]
     assert len(graph.topological_order()) == 20_001
     assert len(parse_graph(print_graph(graph))) == 20_001
+
+
+def test_remove_output_moves_later_ones_down() -> None:
+    graph = parse_graph("""graph g(%x: f32[2]@ND) {
+  %s:4 = Split(%x, %x) -> f32[1]@ND, f32[2]@ND, f32[3]@ND, f32[4]@ND
+  %a = Add(%s:0, %s:2) -> f32[3]@ND
+  return %s:3, %a
+}""")
+    split, a = graph.find("s"), graph.find("a")
+    with pytest.raises(ValueError, match="output 3 of node s still has readers"):
+        graph.remove_output(split, 3)
+    graph.remove_output(split, 1)
+    assert [desc.shape for desc in split.output_descs] == [(1,), (3,), (4,)]
+    assert a.inputs == (split.output(0), split.output(1))
+    assert a.input_descs[1].shape == (3,)
+    assert graph.outputs == [split.output(2), a.output()]
+    assert [split.consumers(i) for i in range(3)] == [[NodeIn(a, 0)], [NodeIn(a, 1)], []]

@@ -10,7 +10,8 @@ import pytest
 from ge.errors import ReportedError
 from ge.graph import Graph, Node, NodeOut, Tensor, TensorDesc
 from ge.graph.types import DataType
-from ge.ops import control, infer_node
+from ge.ops import control, definition, infer_node
+from ge.ops.registry import Misfit
 
 through = control._through
 
@@ -248,3 +249,17 @@ def test_a_loop_knows_the_constants_that_it_does_not_change(keeps_shape: bool, s
     ]
     infer_node(node)
     assert [desc.shape for desc in node.output_descs] == [shape, (2,)]
+
+
+def test_a_branch_that_cannot_be_run_has_the_results_it_is_told_and_stops() -> None:
+    attrs = {"reason": "x must have rank 3", "dtypes": [0, 9], "shapes": [[2, -1], []]}
+    node = Graph("root").add_node("XFail", "fail", attrs=attrs, n_outputs=2)
+    infer_node(node)
+    assert [(d.shape, d.data_type) for d in node.output_descs] == [
+        ((2, -1), DataType.DT_FLOAT), ((), DataType.DT_INT64)
+    ]  # fmt: skip
+    with pytest.raises(Misfit, match="x must have rank 3"):
+        definition(node).evaluate(node.attrs, [], [d.data_type for d in node.output_descs])
+    node.attrs["shapes"] = [[2]]
+    with pytest.raises(ReportedError, match="2 outputs, 2 types and 1 shapes"):
+        infer_node(node)
