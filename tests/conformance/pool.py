@@ -1,6 +1,6 @@
 """Runs cases in processes of their own: a crash or a hang is a failure of that case and of nothing else."""
 
-from __future__ import annotations
+from __future__ import logging
 
 import time
 from collections import deque
@@ -44,6 +44,8 @@ class _Worker:
 
 
 def _serve(connection: Connection, judge: Judge) -> None:
+    # a warning is no failure, and this process is the worker's own
+    logging.getLogger("atc").setLevel(logging.ERROR)
     connection.send("")
     while True:
         try:
