@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ge.call_tree import parent_slot
 from ge.graph.graph import Graph
 from ge.graph.node import Node, NodeOut
 from ge.graph.tensor_desc import Shape, TensorDesc
@@ -86,9 +87,11 @@ def _origins(handle: NodeOut) -> _Origins | None:
 def _outside(data: Node) -> _Origins | None:
     """Return what the caller of a body gives it; in a loop, also what the turn before gave."""
     caller = _caller(data.graph)
-    slot = data.attrs.get("_parent_node_index", -1)
-    source = None if caller is None else caller.input(slot)
-    if caller is None or source is None:
+    if caller is None:
+        return _Origins()
+    slot = parent_slot(data, caller)
+    source = caller.input(slot)
+    if source is None:
         return _Origins()
     loops = [caller.graph.root.subgraphs[name] for ir_name, name in caller.subgraphs if ir_name == "body"]
     if any(slot >= len(body.outputs) for body in loops):

@@ -1,14 +1,22 @@
-"""What is known of tensors that come out of sequences."""
+"""Sequences: what they hold, and what is known of tensors that come out of them."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 from ge.errors import ReportedError
 from ge.graph import Graph, NodeOut, Tensor, TensorDesc
 from ge.graph.types import DataType
-from ge.ops import infer_node
+from ge.graph_inference import infer_graph
+from ge.ops import infer_node, lookup
+from ge.ops.registry import Misfit
+from ge.ops.sequence import element_of
+from ge.text import parse_graph
 
 
 def add(graph: Graph, type: str, inputs: list[NodeOut | None], **attrs: object) -> NodeOut:
@@ -85,3 +93,126 @@ def test_a_tensor_is_no_sequence() -> None:
     graph = Graph()
     with pytest.raises(ReportedError, match="input handle is no sequence"):
         add(graph, "SequenceLength", [data(graph, 2)])
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+def compute(type: str, *inputs: object, **attrs: object) -> Any:
+    found = lookup(type)
+    assert found is not None
+    dtype = DataType.DT_INT64 if type == "SequenceLength" else DataType.DT_FLOAT
+    is_tensor = type in ("SequenceAt", "SequenceLength", "ConcatFromSequence")
+    return found.evaluate(dict(attrs), list(inputs), [dtype if is_tensor else DataType.DT_RESOURCE])[0]
+
+
+def by_onnx(op_type: str, *inputs: Any, **attrs: Any) -> Any:
+    """Compute one node with onnx's evaluator; lists are sequences."""
+    names = ["" if value is None else f"x{k}" for k, value in enumerate(inputs)]
+    node = helper.make_node(op_type, names, ["y"], **attrs)
+    feeds = {name: value for name, value in zip(names, inputs, strict=True) if name}
+    ends = [[helper.make_tensor_value_info(name, 1, None) for name in part] for part in (feeds, ["y"])]
+    graph = helper.make_graph([node], "g", *ends)
+    return ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])).run(None, feeds)[0]
+
+
+def tensors(rng: np.random.Generator, count: int) -> list[np.ndarray]:
+    return [rng.standard_normal((2, k + 1)).astype(np.float32) for k in range(count)]
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("at", [None, 0, 1, 3, -1, -3])
+def test_insert_and_erase(at: int | None, rng: np.random.Generator) -> None:
+    held, value = tensors(rng, 3), np.ones((2, 9), np.float32)
+    where = None if at is None else np.array(at, np.int64)
+    sequence = compute("SequenceConstruct", *held)
+    place = 3 if at is None else at % 3 if at < 0 else at
+    assert_same(compute("SequenceInsert", sequence, value, where), [*held[:place], value, *held[place:]])
+    if at != 3:
+        erased = [t for k, t in enumerate(held) if k != (-1 if at is None else at) % 3]
+        assert_same(compute("SequenceErase", sequence, where), erased)
+    assert_same(sequence, held)
+
+
+@pytest.mark.parametrize("at", [0, 2, -1, -3])
+def test_at_and_length(at: int, rng: np.random.Generator) -> None:
+    held = tensors(rng, 3)
+    sequence = compute("SequenceConstruct", *held)
+    where = np.array(at)
+    np.testing.assert_array_equal(compute("SequenceAt", sequence, where), by_onnx("SequenceAt", held, where))
+    assert compute("SequenceLength", sequence) == 3
+    assert compute("SequenceLength", compute("SequenceEmpty")) == 0
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("split", [None, np.int64(2), np.int64(3), np.int64([1, 3]), np.int64([2, 0, 2])])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_split(axis: int, split: np.ndarray | None, keepdims: int, rng: np.random.Generator) -> None:
+    x = rng.standard_normal((4, 4)).astype(np.float32)
+    parts = None if split is None else np.asarray(split)
+    expected = by_onnx("SplitToSequence", x, parts, axis=axis, keepdims=keepdims)
+    assert_same(compute("SplitToSequence", x, parts, axis=axis, keepdims=bool(keepdims)), expected)
+
+
+@pytest.mark.parametrize(("axis", "new_axis"), [(0, 0), (1, 0), (-1, 0), (0, 1), (2, 1), (-1, 1)])
+def test_join(axis: int, new_axis: int, rng: np.random.Generator) -> None:
+    held = [rng.standard_normal((2, 3)).astype(np.float32) for _ in range(3)]
+    found = compute("ConcatFromSequence", tuple(held), axis=axis, new_axis=new_axis)
+    np.testing.assert_array_equal(found, by_onnx("ConcatFromSequence", held, axis=axis, new_axis=new_axis))
+
+
+def test_a_sequence_owns_its_tensors() -> None:
+    x = np.ones(3, np.float32)
+    sequence = compute("SequenceInsert", compute("SequenceConstruct", x), x)
+    x[:] = 0
+    for held in sequence:
+        np.testing.assert_array_equal(held, np.ones(3))
+        assert not held.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("type", "inputs", "attrs", "message"),
+    [
+        ("SequenceAt", [(np.ones(1),), np.array(1)], {}, "index 1 is out of range for a sequence of 1 tensors"),
+        ("SequenceErase", [(), None], {}, "index -1 is out of range for a sequence of 0 tensors"),
+        ("SequenceInsert", [(), np.ones(1), np.array(1)], {}, "index 1 is out of range for a sequence of 0"),
+        ("ConcatFromSequence", [()], {"axis": 0}, "the sequence is empty"),
+        ("SplitToSequence", [np.ones(4), np.array(0)], {}, "pieces of length 0"),
+        ("SplitToSequence", [np.ones(4), np.array([1, 2])], {}, r"pieces of lengths \[1, 2\] do not make up axis 0"),
+        ("SplitToSequence", [np.ones(4), np.array([5, -1])], {}, "do not make up axis 0"),
+    ],
+)
+def test_values_that_do_not_fit(type: str, inputs: list[Any], attrs: dict[str, Any], message: str) -> None:
+    with pytest.raises(Misfit, match=message):
+        compute(type, *inputs, **attrs)
+
+
+# -- through loops -----------------------------------------------------------------------------------------------------
+def looping(change: str) -> NodeOut:
+    """What is taken from a sequence that a loop starts with [2,3] and changes."""
+    graph = parse_graph(f"""graph g(%n: i64[]@ND, %x: f32[2,3]@ND, %z: f32[2,4]@ND) {{
+  %s = SequenceConstruct(%x) -> resource[]@ND
+  %w:3 = While(%n, %s, %z) {{cond=@c, body=@b}} -> i64[]@ND, resource[]@ND, f32[2,4]@ND
+  %i = Const {{value=i64[]{{0}}}} -> i64[]@ND
+  %y = SequenceAt(%w:1, %i) -> f32[-2]@ND
+  return %y
+}}
+graph c(%c/n: i64[]@ND) {{ %c/y = Greater(%c/n, %c/n) -> bool[]@ND return %c/y }}
+graph b(%b/n: i64[]@ND, %b/s: resource[]@ND, %b/z: f32[2,4]@ND) {{
+  {change}
+  return %b/n, %b/t, %b/z
+}}""")
+    infer_graph(graph)
+    return graph.outputs[0]
+
+
+def test_what_a_loop_inserts_counts_behind_it_and_in_it() -> None:
+    assert looping("%b/t = Identity(%b/s) -> resource[]@ND").desc.shape == (2, 3)
+    found = looping("%b/t = SequenceInsert(%b/s, %b/z) -> resource[]@ND")
+    assert found.desc.shape == (2, -1)
+    body = found.node.graph.subgraphs["b"]
+    assert element_of(body.find("b/s").output())[0] == (2, -1)
