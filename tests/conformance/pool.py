@@ -1,7 +1,8 @@
 """Runs cases in processes of their own: a crash or a hang is a failure of that case and of nothing else."""
 
-from __future__ import logging
+from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
