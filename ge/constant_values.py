@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from ge.graph import Node, NodeOut, Tensor
 from ge.graph.types import byte_size, has_numpy_dtype
+from ge.mapped_file import note_read
 from ge.ops import InferContext, lookup
 from ge.ops.known_value import KnownValue
 from ge.ops.partial_evaluation import evaluate_partly, may_be_partial
@@ -13,6 +16,10 @@ from ge.ops.registry import Array, Misfit
 
 MAX_TRANSIENT_BYTES = 64 << 20
 """Largest intermediate value that is computed to learn a smaller one."""
+
+SMALL_BYTES = 4 << 10
+MAX_HELD_BYTES = 64 << 20
+"""Values above ``SMALL_BYTES`` are forgotten once they take more than this; whoever asks again pays again."""
 
 
 class ConstantValues:
@@ -29,6 +36,8 @@ class ConstantValues:
         self._is_constant: dict[Node, bool] = {
             out.node: known is not None and known.whole is not None for out, known in self._known.items()
         }
+        self._held: dict[NodeOut, int] = {}
+        self._held_bytes = 0
 
     def is_constant(self, node: Node) -> bool:
         """Tell whether all outputs of ``node`` are constant. Costs one visit per node over all calls."""
@@ -81,6 +90,10 @@ class ConstantValues:
     # -- values --------------------------------------------------------------------------------------------------------
     def _compute(self, out: NodeOut) -> None:
         """Compute a constant tensor and what it needs, without recursion (chains may be long)."""
+        if out in self._known:
+            return
+        if self._held_bytes > MAX_HELD_BYTES:
+            self._forget_held()
         stack = [out]
         while stack:
             top = stack[-1]
@@ -128,8 +141,21 @@ class ConstantValues:
             results = found.evaluate(node.attrs, inputs, [d.data_type for d in node.output_descs])
         except Misfit as fault:
             raise InferContext(node, found, self.known_input).fail(str(fault)) from fault
+        given = [array for array in inputs if array is not None]
         for index, result in enumerate(results):
             self._known[NodeOut(node, index)] = KnownValue(result)
+            if result.nbytes > SMALL_BYTES and not any(np.may_share_memory(result, source) for source in given):
+                self._held[NodeOut(node, index)] = result.nbytes
+                self._held_bytes += result.nbytes
+        for source in given:
+            if source.nbytes > SMALL_BYTES:
+                note_read(source)
+
+    def _forget_held(self) -> None:
+        for out in self._held:
+            del self._known[out]
+        self._held.clear()
+        self._held_bytes = 0
 
     def _array(self, source: NodeOut) -> Array | None:
         found = self._known.get(source)

@@ -88,3 +88,10 @@ class MappedFile(mmap.mmap):
         if self._seen >= RELEASE_BYTES and _CAN_RELEASE:
             self._seen = 0
             self.madvise(mmap.MADV_DONTNEED)
+
+
+def note_read(array: Array) -> None:
+    """Tell the mapped file behind ``array``, if there is one, that all of it was looked at."""
+    mapped = MappedFile.behind(array)
+    if mapped is not None:
+        mapped.note_read(array.nbytes)

@@ -7,6 +7,7 @@ all the way through, so that a wrong result shows.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ Parts = tuple[list[NodeProto], dict[str, NDArray[np.generic]], list[str]]
 """Nodes, initializers, names of the outputs."""
 
 
-def _node(op_type: str, inputs: str, output: str, **attributes: object) -> NodeProto:
+def _node(op_type: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
     return helper.make_node(op_type, inputs.split(), [output], f"{op_type}_{output}", **attributes)
 
 
@@ -72,7 +73,8 @@ def skips(n: int) -> Parts:
 
 def constants(n: int) -> Parts:
     """Each node of a chain has a constant of its own."""
-    nodes, values, last = [], {}, "x"
+    nodes, last = [], "x"
+    values: dict[str, NDArray[np.generic]] = {}
     for i in range(n):
         nodes.append(_node("Add" if i % 2 else "Sub", f"{last} c{i}", f"t{i}"))
         values[f"c{i}"] = _vector(i)
