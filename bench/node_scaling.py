@@ -65,7 +65,9 @@ def main() -> None:
         parser.error(f"unknown form {', '.join(sorted(unknown))}; there are {', '.join(FORMS)}")
     BUILD.mkdir(parents=True, exist_ok=True)
     print(machine("onnx", "numpy", "protobuf"))
-    print(f"{'form':<18}{'nodes':>8}   seconds: {'compile':>8}{'load':>8}{'run':>8}   us a node: {'compile':>8}{'run':>8}")
+    print(
+        f"{'form':<18}{'nodes':>8}   seconds: {'compile':>8}{'load':>8}{'run':>8}   us a node: {'compile':>8}{'run':>8}"
+    )
     record: dict[str, dict[int, dict[str, float]]] = {}
     missed = []
     for form in arguments.forms:
@@ -74,7 +76,9 @@ def main() -> None:
             row = rows[nodes] = measure(form, nodes, arguments.runs)
             compile_us, run_us = (1e6 * row[kind] / nodes for kind in ("compile", "run"))
             seconds = f"{row['compile']:>8.3f}{row['load']:>8.3f}{row['run']:>8.3f}"
-            print(f"{form:<18}{nodes:>8}            {seconds}              {compile_us:>8.1f}{run_us:>8.2f}", flush=True)
+            print(
+                f"{form:<18}{nodes:>8}            {seconds}              {compile_us:>8.1f}{run_us:>8.2f}", flush=True
+            )
         growth = growth_per_node(rows)
         print(f"{'':<18} a node of the largest costs {growth:.2f} times one of the smallest (goal: {GROWTH_GOAL:g})")
         if growth > GROWTH_GOAL or rows.get(SECONDS_NODES, {"compile": 0.0})["compile"] > SECONDS_GOAL:

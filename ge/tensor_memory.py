@@ -6,10 +6,16 @@ type in :data:`IN_PLACE_SLOTS` gives the same result when its output is the memo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from ge.graph.graph import CycleError, Graph
 from ge.graph.node import Node, NodeOut
 from ge.graph.tensor_desc import Shape, TensorDesc
 from ge.graph.types import DataType, Format, has_numpy_dtype, numpy_dtype
+
+MAX_BYTES = 1 << 47
+"""More than any address space holds: what is that large comes from a mistyped shape."""
 
 LOAD_TIME_CONST = "_load_time_const"
 """Attribute of a node that the simulator evaluates once at load: its outputs are constants that no file holds."""
@@ -87,6 +93,14 @@ def memory_size(desc: TensorDesc) -> int | None:
     elements = desc.shape.elements
     width = _ELEMENT_BYTES.get(desc.data_type)
     return None if elements < 0 or width is None else elements * width
+
+
+def is_beyond_memory(dims: Sequence[int]) -> bool:
+    """Tell whether no memory can hold a tensor of that shape. Unknown dims, and dims of 0, count as 1.
+
+    (numpy makes no array without elements either whose other dims are that large.)
+    """
+    return prod(max(dim, 1) for dim in dims) > MAX_BYTES
 
 
 def is_constant(node: Node) -> bool:

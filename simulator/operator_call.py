@@ -90,8 +90,7 @@ class OperatorCall:
             if decision.kernel.is_reference:
                 return self._checked(self._evaluated(inputs), decision)
             outputs = [self._allocated(*spec) for spec in zip(decision.dims, decision.dtypes, strict=True)]
-            if any(out.size for out in outputs):
-                decision.kernel.run(inputs, outputs, scratch)
+            decision.kernel.run(inputs, outputs, scratch)
             return outputs
         except ReportedError:
             raise
@@ -138,11 +137,8 @@ class OperatorCall:
             desc.data_type = dtype
         dims = tuple(desc.origin_shape for desc in node.output_descs)
         has_memory = not any(shape.is_unknown_shape() for shape in dims) and DataType.DT_STRING not in self._types
-        is_empty = any(inputs[slot].size == 0 for slot in self._varying)
         fixed = {**self._constants, **{slot: inputs[slot] for slot in self._deciding}}
-        # kernels count on knowing all shapes and on having something to work on
-        is_slow = not has_memory or (is_empty and any(map(prod, dims)))
-        kernel = slow_kernel(node) if is_slow else choose_kernel(node, fixed)
+        kernel = choose_kernel(node, fixed) if has_memory else slow_kernel(node)  # kernels count on knowing all shapes
         return _Decision(kernel, dims, tuple(map(numpy_dtype, self._types)))
 
     # -- running -------------------------------------------------------------------------------------------------------

@@ -76,7 +76,10 @@ class GraphBuilder:
             self.add_data(value.name, index, _fed_desc(value, feed, dtype))
 
     def add_data(self, tensor: str, index: int, desc: TensorDesc) -> Node:
-        """Add one Data node that stands for ``tensor``."""
+        """Add one Data node that stands for ``tensor``. Raises E13025 unless its name is a new one."""
+        if not tensor or self.prefix + tensor in self.graph:
+            which = f"[{tensor}] is given twice" if tensor else f"{index} has no name"
+            raise ReportedError("E13025", reason=f"the graph input {which}")
         attrs = {"index": index, "data_type": int(desc.data_type)}
         node = self.graph.add_node("Data", self.prefix + tensor, attrs=attrs, output_descs=[desc])
         self.scope.define(tensor, node.output(), f"graph input {tensor}")

@@ -72,6 +72,7 @@ def schema_of(domain: str, op_type: str, version: int) -> defs.OpSchema | None:
 
 def _newest_schema(domain: str, op_type: str, version: int) -> defs.OpSchema | None:
     try:
-        return defs.get_schema(op_type, version, domain) if version > 0 else None
+        # versions are 64 bits wide in a file and 32 in the library
+        return defs.get_schema(op_type, min(version, 2**31 - 1), domain) if version > 0 else None
     except defs.SchemaError:
         return None

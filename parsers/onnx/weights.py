@@ -128,7 +128,7 @@ class TensorReader:
         values = self.read(sparse.values, owner)
         indices = self.read(sparse.indices, f"the indices of {owner}")
         dims = list(sparse.dims)
-        if any(d < 0 for d in dims) or prod(dims) * values.itemsize > MAX_MADE_BYTES:
+        if any(d < 0 for d in dims) or prod(max(d, 1) for d in dims) * values.itemsize > MAX_MADE_BYTES:
             raise _fault(f"{owner} has the dense shape {dims}, which is negative or too large")
         dense = np.zeros(dims, values.dtype)
         is_fit = (
@@ -151,7 +151,9 @@ class TensorReader:
         dims = list(tensor.dims)
         if any(d < 0 for d in dims):
             raise _fault(f"{owner} has the shape {dims} with a negative dimension")
-        if len(dims) > 32 or prod(dims) * max(bit_width(dtype), 8) // 8 > MAX_TENSOR_BYTES:
+        # dims of 0 do not count: numpy makes no array without elements either whose other dims are too large
+        size = prod(max(d, 1) for d in dims) * max(bit_width(dtype), 8) // 8
+        if len(dims) > 32 or size > MAX_TENSOR_BYTES:
             raise _fault(f"{owner} has the shape {dims}, which is too large")
         return dims
 

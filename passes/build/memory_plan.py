@@ -10,12 +10,9 @@ from ge.errors import ReportedError
 from ge.graph import Graph, Node
 from ge.plan import Block, GraphPlan, Plan, align
 from ge.session import CompileSession
-from ge.tensor_memory import memory_size
+from ge.tensor_memory import MAX_BYTES, memory_size
 from passes.build.liveness import Liveness, analyse
 from passes.build.placement import bound, height, place
-
-MAX_TOTAL_BYTES = 1 << 47
-"""More than any address space holds: tensors that large together come from a mistyped shape."""
 
 
 @dataclass
@@ -54,7 +51,7 @@ class PlanMemory:
         pieces = [(symbol.size, symbol.first, symbol.last) for symbol in liveness.symbols]
         pieces += [(size, step, step) for step, _, size in callers]
         found.naive_size = liveness.separate_size + sum(size for _, _, size in callers)
-        if found.naive_size > MAX_TOTAL_BYTES:
+        if found.naive_size > MAX_BYTES:
             raise _too_large(part, found.naive_size, liveness)
         found.bound = bound(pieces)
         offsets = place(pieces if self.is_reusing else [(size, 0, 0) for size, _, _ in pieces])

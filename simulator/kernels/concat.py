@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from math import prod
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, kernel
 
 
-@kernel("ConcatD", "Concat", "ConcatV2")
+@kernel("ConcatD", "Concat", "ConcatV2", takes_empty=True)
 def build_concat(request: KernelRequest) -> Kernel | None:
     """Bind a concatenation along a constant axis."""
     slots = list(range(len(request.inputs)))
@@ -43,7 +44,7 @@ def _joining(name: str, request: KernelRequest, slots: list[int], parts: list[in
     """Bind copies of the inputs in ``slots``, which take ``parts`` positions of ``axis`` of the output."""
     shape = request.outputs[0].shape
     outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
-    ends = [sum(parts[: i + 1]) * inner for i in range(len(parts))]
+    ends = [end * inner for end in accumulate(parts)]
     places = [slice(end - part * inner, end) for end, part in zip(ends, parts, strict=True)]
 
     def run(inputs: Inputs, outputs: Outputs, scratch: Array) -> None:

@@ -116,12 +116,15 @@ class _Entry:
     builder: Builder
     dtypes: Collection[DataType] | None
     formats: Collection[Format]
+    takes_empty: bool
 
     def fits(self, request: KernelRequest) -> bool:
         if self.dtypes is not None and request.inputs and request.inputs[0] is not None:
             first_type = request.inputs[0].data_type
             if first_type not in self.dtypes:
                 return False
+        if not self.takes_empty and any(map(_is_empty, (*request.inputs[:1], *request.outputs))):
+            return False
         descs = [*request.inputs, *request.outputs]
         return all(desc is None or desc.format in self.formats for desc in descs)
 
@@ -130,20 +133,35 @@ _ENTRIES: dict[str, list[_Entry]] = {}
 
 
 def kernel(
-    *types: str, dtypes: Collection[DataType] | None = None, formats: Collection[Format] = PLAIN_FORMATS
+    *types: str,
+    dtypes: Collection[DataType] | None = None,
+    formats: Collection[Format] = PLAIN_FORMATS,
+    takes_empty: bool = False,
 ) -> Callable[[Builder], Builder]:
-    """Register the decorated builder for operator types; ``dtypes`` are those of input 0 (``None``: any)."""
+    """Register the decorated builder for operator types; ``dtypes`` are those of input 0 (``None``: any).
+
+    ``takes_empty`` says that input 0, or some of several outputs, may have no elements.
+    """
 
     def decorate(builder: Builder) -> Builder:
         for name in types:
-            _ENTRIES.setdefault(name, []).append(_Entry(builder, dtypes, formats))
+            _ENTRIES.setdefault(name, []).append(_Entry(builder, dtypes, formats, takes_empty))
         return builder
 
     return decorate
 
 
+def _is_empty(desc: TensorDesc | None) -> bool:
+    return desc is not None and desc.shape.elements == 0
+
+
+_NOTHING_TO_DO = Kernel("nothing", lambda inputs, outputs, scratch: None, is_in_place_safe=True)
+
+
 def choose(request: KernelRequest) -> Kernel | None:
     """Return the kernel for a node, or ``None`` when only its reference semantics can run it."""
+    if all(map(_is_empty, request.outputs)):
+        return _NOTHING_TO_DO
     for entry in _ENTRIES.get(request.type, ()):
         if entry.fits(request):
             found = entry.builder(request)

@@ -259,3 +259,34 @@ def test_input_format_is_that_of_the_data_nodes() -> None:
 
     desc = parse_model(model([node("Relu", "x")]), input_format=Format.FORMAT_ND).data_nodes()[0].output().desc
     assert desc.format is desc.origin_format is Format.FORMAT_ND
+
+
+def test_an_input_that_is_given_twice() -> None:
+    fault = refused(model([node("Relu", "x")], ["x", "x"]))
+    assert (fault.code, fault.fields["reason"]) == ("E13025", "the graph input [x] is given twice")
+
+
+def test_an_input_without_a_name() -> None:
+    fault = refused(model([node("Relu", "x")], ["x", ""]))
+    assert (fault.code, fault.fields["reason"]) == ("E13025", "the graph input 1 has no name")
+
+
+@pytest.mark.parametrize("dims", [(2**40, 2**40), (0, 2**62), (2**31, 2**31, 2**31)])
+def test_a_tensor_that_no_memory_can_hold(dims: tuple[int, ...]) -> None:
+    by_input = refused(model([node("Relu", "x")], [value("x", dims)], [value("y", None)]))
+    assert by_input.code == "E14001"
+    assert str(list(dims)).replace(" ", "") in by_input.message
+    big = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims)
+    by_weight = refused(model([node("Mul", "x w")], [value("x", [1])], [value("y", None)], {"w": big}))
+    assert "[w]" in by_weight.message
+    assert str(list(dims)) in by_weight.message
+
+
+@pytest.mark.parametrize("version", [2**31, 2**62, -(2**63)])
+def test_an_opset_version_of_64_bits(version: int) -> None:
+    source = model([helper.make_node("Binarizer", ["x"], ["y"], "n", domain="ai.onnx.ml")], [value("x", [1, 3])])
+    source.opset_import.append(helper.make_opsetid("ai.onnx.ml", version))
+    if version < 0:
+        assert all_of(refused(source)) == [("E13010", "n", f"ai.onnx.ml::{version}::Binarizer")]
+    else:  # newer than any known version: the newest schema rules
+        assert [n.type for n in parse_model(source)][1:] != []

@@ -295,6 +295,31 @@ def test_neighbouring_axes_become_one() -> None:
     assert walk((2, 3, 4), [(2, 3, 4), (1,)], 8).dims == (24,)
 
 
+EMPTY = np.zeros((2, 0, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("type", "inputs", "attrs"),
+    [
+        ("Abs", [EMPTY], {}),
+        ("Add", [EMPTY, np.ones((1, 1, 3), np.float32)], {}),
+        ("Sigmoid", [EMPTY.astype(np.float16)], {}),
+        ("SoftmaxV2", [EMPTY], {"axes": [1]}),
+        ("MatMulV2", [np.ones((0, 3), np.float32), np.ones((3, 4), np.float32)], {}),
+        ("Transpose", [EMPTY, np.array([2, 0, 1])], {}),
+        ("Cast", [EMPTY], {"dst_type": 3}),
+    ],
+)
+def test_results_without_elements(type: str, inputs: list[np.ndarray], attrs: dict[str, object]) -> None:
+    check_kernel(type, inputs, attrs, kernel="nothing", constant=[1] if type == "Transpose" else [])
+
+
+def test_a_product_of_matrices_without_common_elements_is_zero() -> None:
+    feeds = [np.ones((2, 0), np.float32), np.ones((0, 3), np.float32)]
+    [found] = run_model(single("MatMulV2", feeds), feeds)
+    np.testing.assert_array_equal(found, np.zeros((2, 3), np.float32))
+
+
 def test_assertion_can_tell() -> None:
     with pytest.raises(AssertionError):
         assert_equal_meaning(np.array([1.0, 2.0], np.float32), np.array([1.0, 2.0001]))
