@@ -6,12 +6,13 @@ a result that shows the state itself (values that change places) is read before 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
+from ge.call_tree import bodies, unchanged_slots
 from ge.errors import ReportedError
 from ge.graph import Node
 from simulator.binding import cannot_run, damaged
@@ -91,15 +92,23 @@ class Choice:
 
 
 class Loop:
-    """While: the state lies in the outputs of the node."""
+    """While: the state lies in the outputs of the node. Values of the slots ``fixed`` stay what they are."""
 
     name = "loop"
 
-    def __init__(self, inputs: Sequence[Array], state: Sequence[Array], condition: Body, body: Body) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[Array],
+        state: Sequence[Array],
+        condition: Body,
+        body: Body,
+        fixed: Collection[int] = frozenset(),
+    ) -> None:
+        changing = [slot for slot in range(len(state)) if slot not in fixed]
         self._condition = condition
         self._body = body
         self._start = Copies(inputs, state)
-        self._turn = Copies(body.results, state)
+        self._turn = Copies([body.results[slot] for slot in changing], [state[slot] for slot in changing])
         self.scratch_bytes = max(self._start.scratch_bytes, self._turn.scratch_bytes)
 
     def run(self, scratch: Array, run_steps: RunSteps) -> None:
@@ -188,7 +197,9 @@ def _while(call: BoundCall) -> Control:
     found, wanted = ([(array.shape, array.dtype) for array in arrays] for arrays in (call.inputs, call.outputs))
     if found != wanted:
         raise call.damaged(f"its inputs do not fit its outputs: {found}, {wanted}")
-    return Loop(call.inputs, call.outputs, call.condition(), call.body("body"))
+    body = call.body("body")
+    fixed = unchanged_slots(bodies(call.node)["body"], call.node)
+    return Loop(call.inputs, call.outputs, call.condition(), body, fixed)
 
 
 def _call(call: BoundCall) -> Control:

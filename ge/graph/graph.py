@@ -7,7 +7,7 @@ Iteration follows insertion order, so results never depend on hash seeds.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -185,14 +185,19 @@ class Graph:
 
     def remove_input(self, node: Node, slot: int) -> None:
         """Delete one input slot; later slots move down by one."""
-        sources = node.inputs
-        descs = node.input_descs[slot + 1 :]
-        for i in range(slot, len(sources)):
-            self.set_input(node, i, None)
-        del node._inputs[-1], node.input_descs[-1]
-        for i, source in enumerate(sources[slot + 1 :], start=slot):
-            self.set_input(node, i, source)
-            node.input_descs[i] = descs[i - slot]
+        self.remove_inputs(node, [slot])
+
+    def remove_inputs(self, node: Node, slots: Collection[int]) -> None:
+        """Delete input slots; later ones move down."""
+        dropped = set(slots)
+        kept = [k for k in range(len(node._inputs)) if k not in dropped]
+        sources, descs = [node._inputs[k] for k in kept], [node.input_descs[k] for k in kept]
+        for k in range(len(node._inputs)):
+            self.set_input(node, k, None)
+        node._inputs[:], node.input_descs[:] = [None] * len(kept), [None] * len(kept)
+        for k, (source, desc) in enumerate(zip(sources, descs, strict=True)):
+            self.set_input(node, k, source)
+            node.input_descs[k] = desc
 
     def set_input(self, node: Node, slot: int, source: NodeOut | None) -> None:
         """Connect ``source`` to an input slot, replacing what was there; ``None`` disconnects.
@@ -227,20 +232,24 @@ class Graph:
             node.output_descs.append(desc)
             node._consumers.append({})
 
-    def remove_output(self, node: Node, index: int) -> None:
-        """Delete one output that nobody reads; later outputs move down by one."""
-        if node._consumers[index] or node.output(index) in self._outputs:
-            raise GraphEditError(f"output {index} of node {node.name} still has readers")
-        moved = [node.consumers(later) for later in range(index + 1, len(node._consumers))]
-        for reader in [reader for readers in moved for reader in readers]:
+    def remove_outputs(self, node: Node, indices: Collection[int]) -> None:
+        """Delete outputs that nobody reads; later ones move down."""
+        dropped = set(indices)
+        results = {out.index for out in self._outputs if out.node is node}
+        for index in sorted(dropped):
+            if node._consumers[index] or index in results:
+                raise GraphEditError(f"output {index} of node {node.name} still has readers")
+        kept = [k for k in range(len(node.output_descs)) if k not in dropped]
+        readers = [node.consumers(k) for k in kept]
+        for reader in [reader for own in readers for reader in own]:
             self.set_input(reader.node, reader.index, None)
-        del node.output_descs[index], node._consumers[index]
-        for later, readers in enumerate(moved, start=index):
-            for reader in readers:
-                self.set_input(reader.node, reader.index, node.output(later))
-        self._outputs = [
-            node.output(out.index - 1) if out.node is node and out.index > index else out for out in self._outputs
-        ]
+        node.output_descs[:] = [node.output_descs[k] for k in kept]
+        node._consumers[:] = [{} for _ in kept]
+        for k, own in enumerate(readers):
+            for reader in own:
+                self.set_input(reader.node, reader.index, node.output(k))
+        moved = {old: new for new, old in enumerate(kept)}
+        self._outputs = [node.output(moved[out.index]) if out.node is node else out for out in self._outputs]
 
     def add_control(self, before: Node, after: Node) -> None:
         """Add a control edge (once)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import ClassVar
 
 from ge.call_tree import bodies, bodies_first, callers_first, parent_slot, unchanged_slots
@@ -44,24 +44,24 @@ class RemoveDeadCaptures:
 
 
 def _drop_outputs(graph: Graph, node: Node) -> bool:
-    unread = [i for i in range(len(node.output_descs)) if not node.consumers(i)]
+    unread = {i for i in range(len(node.output_descs)) if not node.consumers(i)}
     if len(unread) == len(node.output_descs):
         return False  # the whole node is dead, or it is there for what else it does
-    for index in reversed(unread):
-        for body in _distinct_bodies(node):
-            _drop_result(body, index)
-        graph.remove_output(node, index)
-    for body in _distinct_bodies(node) if unread else ():
+    if not unread:
+        return False
+    graph.remove_outputs(node, unread)
+    for body in _distinct_bodies(node):
+        _drop_results(body, unread)
         sweep(body)
-    return bool(unread)
+    return True
 
 
 def _drop_inputs(graph: Graph, node: Node) -> bool:
     given = [(body, data) for body in _distinct_bodies(node) for data in body.data_nodes()]
     read = {parent_slot(data, node) for _, data in given if data.n_consumers() or data.control_outputs}
     unread = {parent_slot(data, node) for _, data in given} - read
-    for slot in sorted(unread, reverse=True):
-        _drop_slot(graph, node, slot)
+    if unread:
+        _drop_slots(graph, node, unread)
     return bool(unread)
 
 
@@ -77,15 +77,15 @@ def _drop_state(graph: Graph, node: Node) -> bool:
     if not any(node.consumers(slot) for slot in range(len(node.output_descs))):
         return changed
     needed = _needed_state(node, body, condition)
-    dropped = [slot for slot in range(len(node.output_descs)) if slot not in needed]
-    for slot in reversed(dropped):
-        _drop_result(body, slot)
+    dropped = set(range(len(node.output_descs))) - needed
+    if not dropped:
+        return changed
+    _drop_results(body, dropped)
     sweep(body)
     sweep(condition)
-    for slot in reversed(dropped):
-        _drop_slot(graph, node, slot)
-        graph.remove_output(node, slot)
-    return changed or bool(dropped)
+    _drop_slots(graph, node, dropped)
+    graph.remove_outputs(node, dropped)
+    return True
 
 
 def _needed_state(node: Node, body: Graph, condition: Graph) -> set[int]:
@@ -126,26 +126,29 @@ def _distinct_bodies(node: Node) -> list[Graph]:
     return list({body.name: body for body in bodies(node).values()}.values())
 
 
-def _drop_result(body: Graph, index: int) -> None:
+def _drop_results(body: Graph, indices: Collection[int]) -> None:
     net_output = body.net_output()
     assert net_output is not None
     if len(body.output_names) == len(net_output.inputs):
-        del body.output_names[index]
-    body.remove_input(net_output, index)
+        body.output_names = [name for k, name in enumerate(body.output_names) if k not in indices]
+    body.remove_inputs(net_output, indices)
     for position, out in enumerate(body.outputs):
         if "_parent_node_index" in out.desc.attrs:
             out.desc.attrs["_parent_node_index"] = position
 
 
-def _drop_slot(graph: Graph, node: Node, slot: int) -> None:
-    """Remove an input that no body reads, and the Data nodes that stand for it."""
+def _drop_slots(graph: Graph, node: Node, slots: Collection[int]) -> None:
+    """Remove inputs that no body reads, and the Data nodes that stand for them."""
+    kept = [slot for slot in range(len(node.inputs)) if slot not in slots]
+    moved = {old: new for new, old in enumerate(kept)}
     for body in _distinct_bodies(node):
-        for data in body.data_nodes():
-            found = parent_slot(data, node)
-            if found == slot:
+        data_nodes = body.data_nodes()
+        for data in data_nodes:
+            slot = parent_slot(data, node)
+            if slot in moved:
+                data.attrs["_parent_node_index"] = moved[slot]
+            else:
                 body.remove_unread(data)
-            elif found > slot:
-                data.attrs["_parent_node_index"] = found - 1
-        for index, data in enumerate(body.data_nodes()):
+        for index, data in enumerate(data for data in data_nodes if not data.is_removed):
             data.attrs["index"] = index
-    graph.remove_input(node, slot)
+    graph.remove_inputs(node, slots)

@@ -120,18 +120,32 @@ def test_a_chain_of_20000_nodes_needs_no_recursion() -> None:
     assert len(parse_graph(print_graph(graph))) == 20_001
 
 
-def test_remove_output_moves_later_ones_down() -> None:
+def test_removed_outputs_let_later_ones_move_down() -> None:
     graph = parse_graph("""graph g(%x: f32[2]@ND) {
-  %s:4 = Split(%x, %x) -> f32[1]@ND, f32[2]@ND, f32[3]@ND, f32[4]@ND
+  %s:5 = Split(%x, %x) -> f32[1]@ND, f32[2]@ND, f32[3]@ND, f32[4]@ND, f32[5]@ND
   %a = Add(%s:0, %s:2) -> f32[3]@ND
-  return %s:3, %a
+  return %s:4, %a
 }""")
     split, a = graph.find("s"), graph.find("a")
-    with pytest.raises(ValueError, match="output 3 of node s still has readers"):
-        graph.remove_output(split, 3)
-    graph.remove_output(split, 1)
-    assert [desc.shape for desc in split.output_descs] == [(1,), (3,), (4,)]
+    with pytest.raises(ValueError, match="output 4 of node s still has readers"):
+        graph.remove_outputs(split, [1, 4])
+    graph.remove_outputs(split, [3, 1])
+    assert [desc.shape for desc in split.output_descs] == [(1,), (3,), (5,)]
     assert a.inputs == (split.output(0), split.output(1))
     assert a.input_descs[1].shape == (3,)
     assert graph.outputs == [split.output(2), a.output()]
     assert [split.consumers(i) for i in range(3)] == [[NodeIn(a, 0)], [NodeIn(a, 1)], []]
+
+
+def test_removed_inputs_let_later_ones_move_down() -> None:
+    graph = parse_graph("""graph g(%x: f32[2]@ND, %y: f32[3]@ND) {
+  %c = ConcatD(%x, %y, %x, _, %y) -> f32[8]@ND
+  return %c
+}""")
+    concat, x, y = (graph.find(name) for name in "cxy")
+    concat.input_descs[4].attrs["kept"] = 1
+    graph.remove_inputs(concat, {0, 2})
+    assert concat.inputs == (y.output(), None, y.output())
+    assert [None if desc is None else desc.shape for desc in concat.input_descs] == [(3,), None, (3,)]
+    assert concat.input_descs[2].attrs == {"kept": 1}
+    assert (x.consumers(), y.consumers()) == ([], [NodeIn(concat, 0), NodeIn(concat, 2)])
