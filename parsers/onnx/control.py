@@ -12,7 +12,7 @@ from ge.ops.control import Known, agreed
 from ge.ops.registry import Misfit
 from parsers.onnx.bodies import Argument, Body, Turn, add_while, captures, drop_graphs, set_results
 from parsers.onnx.mapping import Mapped, maps
-from parsers.onnx.node_builder import NodeBuilder
+from parsers.onnx.node_builder import Array, NodeBuilder
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxValue
 
 BRANCHES = ("then_branch", "else_branch")
@@ -42,9 +42,8 @@ def if_(n: NodeBuilder) -> Mapped:
             )
     decision = n.value(condition)
     if decision is not None and condition.node.type != "Const":
-        taken = 0 if decision.reshape(-1)[0] else 1
-        n.builder.session.info(f"node {n.name} (If) always takes its {BRANCHES[taken]}")
-        return n.builder.inline(n, bodies[taken])
+        n.builder.session.info(f"node {n.name} (If) always takes its {BRANCHES[_taken(decision)]}")
+        return n.builder.inline(n, bodies[_taken(decision)])
     captured = captures(n, bodies)
     node = n.add_call("If", condition, *(argument.source for argument in captured), n_outputs=len(n.outputs))
     node.subgraphs = [(name, f"{n.name}_{i}_{name}") for i, name in enumerate(BRANCHES)]
@@ -52,14 +51,22 @@ def if_(n: NodeBuilder) -> Mapped:
     results = [_branch(n, name, content, captured) for name, content in branches]
     faults = [result for result in results if isinstance(result, ReportedError)]
     found = [result for result in results if not isinstance(result, ReportedError)]
-    if not found:
+    if not found or (decision is not None and isinstance(results[_taken(decision)], ReportedError)):
         raise faults[0]
     known = _agreed_results(n, found)
     set_results(node, known)
     for (name, content), result in zip(branches, results, strict=True):
         if isinstance(result, ReportedError):
+            if decision is None:
+                n.builder.session.warn(
+                    f"node {n.name} (If) cannot take its branch [{name}] with these shapes: {result}"
+                )
             _add_failing_branch(n, name, content, captured, known, result)
     return node
+
+
+def _taken(decision: Array) -> int:
+    return 0 if decision.reshape(-1)[0] else 1
 
 
 def _branch(n: NodeBuilder, name: str, content: OnnxGraph, captured: list[Argument]) -> list[Known] | ReportedError:
@@ -92,7 +99,6 @@ def _agreed_results(n: NodeBuilder, branches: list[list[Known]]) -> list[Known]:
 def _add_failing_branch(
     n: NodeBuilder, name: str, content: OnnxGraph, captured: list[Argument], known: list[Known], fault: ReportedError
 ) -> None:
-    n.builder.session.warn(f"node {n.name} (If) cannot take its branch [{name}] with these shapes: {fault}")
     body = Body(n, name)
     for index, argument in enumerate(captured):
         body.add_data(argument, slot=1 + index, index=index)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, numpy_helper
 
 from ge.call_tree import bodies
 from ge.errors import ReportedError
@@ -307,6 +307,20 @@ def test_a_branch_for_other_shapes_stops_the_run(branches: tuple[str, str], fail
 def test_one_branch_must_fit() -> None:
     with pytest.raises(ReportedError, match=r"E14001.*choice_0_then_branch/add_t"):
         parse_model(unfit("four", "four"))
+
+
+@pytest.mark.parametrize("decision", [True, False])
+def test_a_constant_condition_needs_its_branch_only(decision: bool) -> None:
+    source = unfit("three", "four")
+    del source.graph.input[0]
+    source.graph.initializer.append(numpy_helper.from_array(np.array(decision), "c"))
+    state = session()
+    if decision:
+        parse(source.SerializeToString(), state)
+        assert not state.warnings
+        return
+    with pytest.raises(ReportedError, match=r"E14001.*choice_1_else_branch/add_e"):
+        parse(source.SerializeToString(), state)
 
 
 # -- depth -------------------------------------------------------------------------------------------------------------
