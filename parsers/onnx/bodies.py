@@ -30,6 +30,16 @@ def captures(n: NodeBuilder, bodies: Sequence[OnnxGraph]) -> list[Argument]:
     return [Argument(name, source) for name, source in found if source is not None]
 
 
+def graph_name(n: NodeBuilder, stem: str) -> str:
+    """Return ``stem``, or ``stem_1`` and so on where the model has a graph of that name."""
+    root = n.builder.graph.root
+    name, count = stem, 0
+    while name in root.subgraphs or name == root.name:
+        count += 1
+        name = f"{stem}_{count}"
+    return name
+
+
 class Body:
     """A body under construction. ``n`` adds nodes to it on behalf of the call's ONNX node."""
 
@@ -115,7 +125,7 @@ def add_while(
     """
     arguments = [*fixed, *carried]
     node = n.add_call("While", *(argument.source for argument in arguments), n_outputs=len(arguments))
-    node.subgraphs = [("cond", f"{node.name}_0_cond"), ("body", f"{node.name}_1_body")]
+    node.subgraphs = [(formal, graph_name(n, f"{n.name}_{k}_{formal}")) for k, formal in enumerate(("cond", "body"))]
     known = [_known(argument.source) for argument in carried]
     root = n.builder.graph.root
     while True:

@@ -10,7 +10,7 @@ from ge.errors import ReportedError
 from ge.graph import DataType, NodeOut, Shape
 from ge.ops.control import Known, agreed
 from ge.ops.registry import Misfit
-from parsers.onnx.bodies import Argument, Body, Turn, add_while, captures, drop_graphs, set_results
+from parsers.onnx.bodies import Argument, Body, Turn, add_while, captures, drop_graphs, graph_name, set_results
 from parsers.onnx.mapping import Mapped, maps
 from parsers.onnx.node_builder import Array, NodeBuilder
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxValue
@@ -46,7 +46,7 @@ def if_(n: NodeBuilder) -> Mapped:
         return n.builder.inline(n, bodies[_taken(decision)])
     captured = captures(n, bodies)
     node = n.add_call("If", condition, *(argument.source for argument in captured), n_outputs=len(n.outputs))
-    node.subgraphs = [(name, f"{n.name}_{i}_{name}") for i, name in enumerate(BRANCHES)]
+    node.subgraphs = [(name, graph_name(n, f"{n.name}_{i}_{name}")) for i, name in enumerate(BRANCHES)]
     branches = [(name, content) for (_, name), content in zip(node.subgraphs, bodies, strict=True)]
     results = [_branch(n, name, content, captured) for name, content in branches]
     faults = [result for result in results if isinstance(result, ReportedError)]

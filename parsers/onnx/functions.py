@@ -32,11 +32,18 @@ class FunctionBody:
     def read(cls, function: FunctionProto, versions: Mapping[str, int] | None = None) -> FunctionBody:
         """Read a FunctionProto. ``versions`` are those of domains that it does not import itself."""
         graph = read_function(function)
-        for i, node in enumerate(graph.nodes):
-            node.name = node.name or f"{node.op_type}_{i}"
+        _give_names(graph)
         opsets = Opsets(function.opset_import, f"function {graph.name}", versions)
         defaults = {text(attribute.name): attribute for attribute in function.attribute_proto}
         return cls(graph.name, graph, opsets, defaults)
+
+
+def _give_names(graph: OnnxGraph) -> None:
+    """Name the unnamed nodes of a function ``<OpType>_<place in its graph>``, those of nested graphs too."""
+    for i, node in enumerate(graph.nodes):
+        node.name = node.name or f"{node.op_type}_{i}"
+        for nested in node.graphs.values():
+            _give_names(nested)
 
 
 class Functions:

@@ -109,6 +109,64 @@ def test_branch_inside_of_a_function_reads_its_arguments() -> None:
         check(source, np.array(flag), X)
 
 
+def test_absent_argument_that_a_nested_graph_reads() -> None:
+    branches = {
+        "then_branch": graph([node("Clip", "a low", "t", "")], [], [value("t")]),
+        "else_branch": graph([node("Neg", "a", "t", "")], [], [value("t")]),
+    }
+    hold = function("Hold", ["flag", "a", "low"], ["b"], [node("If", "flag", "b", "", **branches)])
+    inputs = [value("c", [], TensorProto.BOOL), "x", value("z", [])]
+    for arguments in ("c x _", "c x z"):
+        parsed = parse_model(with_functions([call("Hold", arguments, "y", "h")], hold, inputs=inputs))
+        for flag in (True, False):
+            clipped = np.maximum(X, 0.5) if "z" in arguments else X
+            found = evaluate(parsed, [np.array(flag), X, np.float32(0.5)])[0]
+            np.testing.assert_array_equal(found, clipped if flag else -X)
+
+
+def test_nested_graphs_of_a_function_see_its_attributes_and_call_functions() -> None:
+    """Unnamed nodes; the branches refer to an attribute, call another function, and hold a loop."""
+    inner = function(
+        "Leaky",
+        ["a"],
+        ["b"],
+        [refer("LeakyRelu", "a", "b", "alpha", "slope", AttributeProto.FLOAT)],
+        defaults=[helper.make_attribute("slope", 0.25)],
+    )
+    passing = call("Leaky", "v", "w", "")
+    passing.attribute.append(AttributeProto(name="slope", ref_attr_name="alpha", type=AttributeProto.FLOAT))
+    turn = graph(
+        [passing],
+        [value("i", [], TensorProto.INT64), value("go", [], TensorProto.BOOL), value("v")],
+        [value("go", [], TensorProto.BOOL), value("w")],
+    )
+    branches = {
+        "then_branch": graph([node("Loop", "n _ a", "t", "", body=turn)], [], [value("t")]),
+        "else_branch": graph([refer("LeakyRelu", "a", "t", "alpha", "alpha", AttributeProto.FLOAT)], [], [value("t")]),
+    }
+    nodes = [
+        node("If", "flag", "s", "", **branches),
+        node("If", "flag", "r", "", **branches),
+        node("Add", "s r", "b", ""),
+    ]
+    outer = function("Outer", ["flag", "a", "n"], ["b"], nodes, attributes=["alpha"])
+    inputs = [value("c", [], TensorProto.BOOL), "x", value("m", [], TensorProto.INT64)]
+    source = with_functions([call("Outer", "c x m", "y", "o", alpha=0.5)], inner, outer, inputs=inputs)
+    for flag in (True, False):
+        check(source, np.array(flag), X, np.array(3))
+    assert "o/If_1_0_then_branch/Loop_0_1_body" in parse_model(source).subgraphs
+
+
+def test_function_that_calls_itself_in_a_branch() -> None:
+    again = graph([call("Endless", "flag a", "t", "again")], [], [value("t")])
+    endless = function("Endless", ["flag", "a"], ["b"], [
+        node("If", "flag", "b", "if", then_branch=again, else_branch=again)
+    ])  # fmt: skip
+    inputs = [value("c", [], TensorProto.BOOL), "x"]
+    with pytest.raises(ReportedError, match=r"nest too deeply|nested deeper than"):
+        parse_model(with_functions([call("Endless", "c x", "y", "e")], endless, inputs=inputs))
+
+
 def test_function_that_calls_itself() -> None:
     endless = function("Endless", ["a"], ["b"], [call("Endless", "a", "b", "again")])
     with pytest.raises(ReportedError) as caught:
