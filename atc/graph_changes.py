@@ -104,6 +104,14 @@ class Comparison:
     graphs: tuple[GraphPair, ...]
 
     @property
+    def unknown_constants(self) -> int:
+        """How many constants could not be compared: one of the files does not hold their data."""
+        pairs = [(node.before, node.after) for graph in self.graphs for node in graph.nodes]
+        return sum(
+            one is not None and other is not None and "" in (one.constant, other.constant) for one, other in pairs
+        )
+
+    @property
     def is_equal(self) -> bool:
         """Whether nothing has changed."""
         return not any(pair.differences or any(node.changes for node in pair.nodes) for pair in self.graphs)

@@ -120,7 +120,9 @@ _COMMENTS = re.compile(rb"(?:\s+|#[^\n]*)*+")
 _LISTING = re.compile(rb'graph\("')
 _GRAPH_TEXT = re.compile(rb'graph\s+(?:"(?:[^"\\\n]|\\.)*"|[A-Za-z0-9_./\-]+)\s*\(')
 _ONNX_FIELD = re.compile(rb"(?:ir_version|producer_name|producer_version|opset_import|model_version)\s*:")
-_PROTO_TEXT = re.compile(rb"[a-z_]+\s*(?::|\{|<)")
+_PROTO_TEXT = re.compile(rb"[a-z_]+\s*[:{<]")
+_MODEL_DEF_FIELD = re.compile(rb"(?:version|custom_version|graph)\s*[:{<]")
+_STRING = re.compile(rb""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""")
 _NODE_OF = {Kind.GE_ONNX: re.compile(rb"\bop_type\s*:"), Kind.GE_PROTO: re.compile(rb"\bop\s*:?\s*[{<]")}
 
 
@@ -139,10 +141,11 @@ def _recognise(content: bytes) -> Kind:
     if _ONNX_FIELD.match(text):
         return Kind.GE_ONNX
     if _PROTO_TEXT.match(text):
+        text = _STRING.sub(b"", text)
         first = {kind: match.start() for kind, sign in _NODE_OF.items() if (match := sign.search(text))}
         if first:
             return min(first, key=lambda kind: first[kind])
-        if b"graph" in text:
+        if _MODEL_DEF_FIELD.match(text):
             return Kind.GE_PROTO
     return Kind.ONNX  # whose reader says what else the content looks like
 

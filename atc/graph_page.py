@@ -11,7 +11,7 @@ from typing import Any
 
 from atc.graph_changes import Change, Comparison, GraphPair, NodePair
 from atc.graph_file import GraphFile
-from atc.graph_report import summary_lines
+from atc.graph_report import not_compared, summary_lines
 from atc.graph_view import GraphView, NodeView
 
 TEMPLATE = Path(__file__).with_name("graph_page.html")
@@ -46,7 +46,7 @@ def comparison_page(comparison: Comparison) -> str:
     """Return the page of two graphs and what has changed."""
     before, after = comparison.before, comparison.after
     files = [f"before: {before.path} ({before.kind.value})", f"after: {after.path} ({after.kind.value})"]
-    files += [comparison.basis.value] if comparison.basis.value else []
+    files += not_compared(comparison)
     content = {
         "kinds": [change.value for change in Change],
         "files": files,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from atc.graph_changes import Change, Comparison, Difference, GraphPair, NodePair
+from atc.graph_changes import Basis, Change, Comparison, Difference, GraphPair, NodePair
 from atc.graph_file import GraphFile
 from atc.graph_view import GraphView, NodeView
 from ge.dump.settings import Detail
@@ -51,7 +51,9 @@ def summary_lines(file: GraphFile, graphs: Sequence[GraphView]) -> list[Line]:
     )
     lines += _histogram("stored in another form than the model's", stored_otherwise)
     sizes = [node.constant_bytes for node in nodes if node.constant is not None]
-    lines += _table("constants", [(str(len(sizes)), f"{sum(sizes):,} bytes{_in_units(sum(sizes))}")])
+    if sizes:
+        total = "size unknown" if file.detail is Detail.LINKS_ONLY else f"{sum(sizes):,} bytes{_in_units(sum(sizes))}"
+        lines += _table("constants", [(str(len(sizes)), total)])
     callers = {body: node for node in nodes for body in node.bodies}
     lines += _table("bodies", [(body.name, _body_text(body, callers.get(body.name))) for body in bodies])
     return lines
@@ -125,8 +127,7 @@ def comparison_lines(comparison: Comparison, *, show_all: bool = False) -> list[
         Line(f"--- {comparison.before.path}: {_described(comparison.before)}", "red"),
         Line(f"+++ {comparison.after.path}: {_described(comparison.after)}", "green"),
     ]
-    if comparison.basis.value:
-        lines.append(Line(comparison.basis.value, "yellow"))
+    lines += [Line(text, "yellow") for text in not_compared(comparison)]
     if comparison.is_equal:
         count = sum(len(pair.nodes) for pair in comparison.graphs)
         return [*lines, Line(f"no difference in {_counted(count, 'node')}")]
@@ -138,6 +139,15 @@ def comparison_lines(comparison: Comparison, *, show_all: bool = False) -> list[
             lines += [Line(""), Line(f"graph {pair.name}", HEADING)] if several else []
             lines += sections
     return lines
+
+
+def not_compared(comparison: Comparison) -> list[str]:
+    """Say what could not be compared."""
+    texts = [comparison.basis.value] if comparison.basis.value else []
+    count = comparison.unknown_constants
+    if count and comparison.basis in (Basis.EVERYTHING, Basis.NO_BODIES):
+        texts.append(f"not compared: the data of {_counted(count, 'constant')}, which one of the files does not hold")
+    return texts
 
 
 def _overview(comparison: Comparison) -> list[Line]:

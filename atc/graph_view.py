@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from atc.graph_file import GraphFile, tensor_head, type_text
+from atc.graph_file import GraphFile, Kind, tensor_head, type_text
 from ge.dump.proto_text import OPTION_SETS
 from ge.dump.settings import Detail
 from ge.errors import ReportedError
@@ -114,7 +114,8 @@ def graphs_of(file: GraphFile, detail: Detail | None = None) -> list[GraphView]:
     nodes have one name twice.
     """
     model = file.model
-    if detail is not None:
+    is_told_so = file.kind is Kind.GE_ONNX and file.detail is detail
+    if detail is not None and not is_told_so:
         from ge.dump.onnx_reading import model_of
         from ge.dump.onnx_text import onnx_model
 
