@@ -14,17 +14,22 @@ from ge.session import CompileSession
 from passes.custom.stage import run_custom_pass
 from passes.driver import Pass
 from passes.pipeline import named_passes
+from passes.prepare.add_net_output import AddNetOutput
 
 _ITEM = re.compile(r"\s*([^\s,{}]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 
 
 def custom_pass(descriptor: PassDescriptor) -> Pass:
-    """Return a custom pass under its own name, whatever stage it is registered for. It is checked as there."""
+    """Return a custom pass under its own name, whatever stage it is registered for. It is checked as there.
+
+    A graph without NetOutput gets one first: passes follow results through it.
+    """
 
     class CustomPass:
         name: ClassVar[str] = descriptor.pass_name
 
         def run(self, graph: Graph, session: CompileSession) -> bool:
+            AddNetOutput().run(graph, session)
             return run_custom_pass(descriptor, graph, session)
 
     return CustomPass()

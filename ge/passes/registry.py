@@ -179,7 +179,7 @@ def _checked_stage(name: object, stage: object) -> PassStage:
     if not isinstance(name, str):
         raise RegistrationTypeError(repr(name), f"name must be a str, not {type(name).__name__}")
     if not name.strip():
-        raise RegistrationValueError(name, "name must not be empty")
+        raise RegistrationValueError(repr(name), "name must not be empty")
     if not isinstance(stage, str):
         raise RegistrationTypeError(name, f"stage must be a PassStage, not {type(stage).__name__}")
     try:
