@@ -93,6 +93,11 @@ class GraphView:
         """The inputs of the graph by their index."""
         return sorted((node for node in self.nodes.values() if node.type == "Data"), key=_data_index)
 
+    @property
+    def has_net_output(self) -> bool:
+        """Whether a node shows what the results are."""
+        return any(node.type == "NetOutput" for node in self.nodes.values())
+
     def tensor(self, source: str) -> TensorView | None:
         """Return what is known of ``producer:index``."""
         name, _, index = source.rpartition(":")

@@ -199,6 +199,8 @@ FORM = "graph g(%x: f32[4]@ND) {{ {} return }}"
         ("%a = A -> f32[1]@ND{k=1}", "%a = A -> f32[1]@ND{k=2}", "output 0 k: 1 -> 2"),
         ("%a = A -> f32[1]@ND", "%a:2 = A -> f32[1]@ND, i8[]@ND", "output 1: (none) -> i8[]@ND"),
         ("%a = A %b = B", "%b = B %a = A", None),
+        ("%a = A return %a } graph b() {", "%a = A return %x } graph b() {", "result 0: a:0 -> x:0"),
+        ("return %x } graph b() {", "%o:0 = NetOutput(%x) return } graph b() {", "+ o"),
     ],
 )
 def test_single_changes(before: str, after: str, shown: str | None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -235,6 +235,7 @@ def test_a_node_side_by_side() -> None:
         "strides": ["[1, 1, 1, 1]", "[1, 1, 1, 1]"],
     }
     assert '<a href="#node=0%2Fcast">cast:0</a>' in document
+    assert '<a href="#node=0%2Ffolded">w:0</a>' in document
     assert "read by 2" in document  # bn before, relu after
 
 
