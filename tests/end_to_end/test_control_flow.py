@@ -204,3 +204,39 @@ def test_a_long_loop_takes_no_more_memory_than_a_short_one() -> None:
     expected = [feeds[name] for name in ("d0", "a0", "b0")]  # 50,000 = 3 * 16,666 + 2 turns
     for found, wanted in zip(feed(session, feeds), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+# -- files that cannot be believed -------------------------------------------------------------------------------------
+def _call_itself(made: OfflineModel) -> None:
+    body = made.graph.subgraphs["if_y_0_then_branch"]
+    body.find("if_y_0_then_branch/if_y2").subgraphs[0] = ("then_branch", body.name)
+
+
+def _call_twice(made: OfflineModel) -> None:
+    body = made.graph.subgraphs["if_y_0_then_branch"]
+    body.find("if_y_0_then_branch/if_y2").subgraphs[0] = ("then_branch", "if_y_1_else_branch")
+
+
+def _lose_results(made: OfflineModel) -> None:
+    body = made.graph.subgraphs["if_y_1_else_branch"]
+    body.remove_inputs(body.net_output(), [0])
+    body.output_names = []
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda made: made.graph.remove_subgraph("if_y_1_else_branch"), "'if_y_1_else_branch' does not exist"),
+        (_call_itself, "graph if_y_0_then_branch is called twice"),
+        (_call_twice, "graph if_y_1_else_branch is called twice"),
+        (_lose_results, "its graph else_branch do not fit its outputs"),
+    ],
+    ids=["a body is missing", "a body calls itself", "a body is called twice", "a body gives nothing"],
+)
+def test_files_with_broken_bodies(damage: Callable[[OfflineModel], Any], reason: str, tmp_path: Path) -> None:
+    made = compiled(CASES["ifs_nested"].model)
+    damage(made)
+    made.save(tmp_path / "m.om")
+    with pytest.raises(ReportedError, match=reason) as caught:
+        InferSession(0, tmp_path / "m.om")
+    assert caught.value.code in ("E10041", "R1010")
