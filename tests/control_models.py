@@ -3,69 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnxruntime
-from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, ModelProto, ValueInfoProto, helper
 
+from tests.control_case import BOOL, COUNT, F32, GO, GOING, I64, TURN, VECTOR, Case, arrays, body, numbers
 from tests.parsers.onnx_models import graph, model, node, value
-
-Array = np.ndarray[Any, np.dtype[Any]]
-I64, BOOL, F32 = TensorProto.INT64, TensorProto.BOOL, TensorProto.FLOAT
-COUNT, GOING = value("m", [], I64), value("c", [], BOOL)
-TURN, GO = value("i", [], I64), value("go", [], BOOL)
-VECTOR = np.float32([0.5, -2, 3])
-
-
-@dataclass(frozen=True)
-class Case:
-    """A model, and the feeds to run it with. ``given`` are the results, by feeds, where onnxruntime has none."""
-
-    model: ModelProto
-    feeds: Sequence[dict[str, Array]]
-    given: Sequence[list[Array]] = ()
-
-    def expected(self) -> list[list[Array]]:
-        """Return the results for each of the feeds."""
-        if self.given:
-            return list(self.given)
-        made = with_identities(self.model).SerializeToString()
-        runner = onnxruntime.InferenceSession(made, providers=["CPUExecutionProvider"])
-        return [runner.run(None, feeds) for feeds in self.feeds]
-
-
-def with_identities(source: ModelProto) -> ModelProto:
-    """Let every result of a nested graph come from a node of its own.
-
-    onnxruntime refuses captured tensors as results, and gives wrong numbers for some results that are given twice or
-    are inputs of the body.
-    """
-    copy = ModelProto()
-    copy.CopyFrom(source)
-    waiting = [copy.graph]
-    while waiting:
-        found = [a.g for made in waiting.pop().node for a in made.attribute if a.type == AttributeProto.GRAPH]
-        waiting.extend(found)
-        for nested in found:
-            for k, output in enumerate(nested.output):
-                nested.node.append(helper.make_node("Identity", [output.name], [f"{output.name}_result_{k}"]))
-                output.name = f"{output.name}_result_{k}"
-    return copy
-
-
-def numbers(*counts: int, **others: Any) -> list[dict[str, Array]]:
-    """Return feeds that differ in the trip count ``m``."""
-    return [{"m": np.array(count, np.int64), **arrays(**others)} for count in counts]
-
-
-def arrays(**values: Any) -> dict[str, Array]:
-    return {name: np.asarray(v) for name, v in values.items()}
-
-
-def body(nodes: list[Any], inputs: list[Any], outputs: list[Any], **initializers: Any) -> GraphProto:
-    return graph(nodes, inputs, outputs, initializers, name="body")
+from tests.scan_models import SCANS, random_values
 
 
 # -- Loop --------------------------------------------------------------------------------------------------------------
@@ -305,153 +250,6 @@ LOOPS: dict[str, Case] = {
 }
 
 
-# -- Scan --------------------------------------------------------------------------------------------------------------
-def scan(
-    inputs: Sequence[ValueInfoProto],
-    outputs: Sequence[ValueInfoProto],
-    content: GraphProto,
-    *,
-    opset: int = 13,
-    initializers: dict[str, Any] | None = None,
-    first: str = "",
-    captured: Sequence[ValueInfoProto] = (),
-    **attributes: Any,
-) -> ModelProto:
-    names = f"{first} {' '.join(v.name for v in inputs)}".strip()
-    made = node("Scan", names, " ".join(v.name for v in outputs), "scan", body=content, **attributes)
-    extra = [] if first in ("", "_") else [value(first, [3], I64)]
-    return model([made], [*extra, *inputs, *captured], outputs, initializers, opset=opset)
-
-
-def running_sum(*dims: int) -> GraphProto:
-    """Two slices are added to the state; collects the sum so far and its square."""
-    return body(
-        [
-            node("Add", "a b", "ab", "ab"),
-            node("Add", "s ab", "s2", "add"),
-            node("Mul", "s2 w", "scaled", "mul"),
-        ],
-        [value("s", dims), value("a", dims), value("b", dims)],
-        [value("s2", dims), value("s2", dims), value("scaled", dims)],
-    )
-
-
-def _three(*dims: Any) -> Array:
-    return np.random.default_rng(7).standard_normal(dims).astype(np.float32)
-
-
-WEIGHT = {"w": np.float32([2, -3, 0.5])}
-SCANS: dict[str, Case] = {
-    "scan": Case(
-        scan(
-            [value("s0", [3]), value("x", [4, 3]), value("z", [4, 3])],
-            [value("s", [3]), value("sums", [4, 3]), value("scaleds", [4, 3])],
-            running_sum(3),
-            initializers=WEIGHT,
-            num_scan_inputs=2,
-        ),
-        [arrays(s0=VECTOR, x=_three(4, 3), z=_three(4, 3) + 1)],
-    ),
-    "scan_axes_and_directions": Case(
-        scan(
-            [value("s0", [2, 3]), value("x", [2, 4, 3]), value("z", [4, 2, 3])],
-            [value("s", [2, 3]), value("sums", [2, 3, 4]), value("scaleds", [2, 4, 3])],
-            running_sum(2, 3),
-            initializers=WEIGHT,
-            num_scan_inputs=2,
-            scan_input_axes=[1, 0],
-            scan_input_directions=[0, 1],
-            scan_output_axes=[-1, 1],
-            scan_output_directions=[1, 0],
-        ),
-        [arrays(s0=_three(2, 3), x=_three(2, 4, 3), z=_three(4, 2, 3) + 1)],
-    ),
-    "scan_negative_axis": Case(
-        scan(
-            [value("s0", [2, 3]), value("x", [2, 3, 5]), value("z", [2, 3, 5])],
-            [value("s", [2, 3]), value("sums", [5, 2, 3]), value("scaleds", [2, 5, 3])],
-            running_sum(2, 3),
-            initializers=WEIGHT,
-            num_scan_inputs=2,
-            scan_input_axes=[-1, 2],
-            scan_input_directions=[1, 1],
-            scan_output_axes=[0, -2],
-        ),
-        [arrays(s0=_three(2, 3), x=_three(2, 3, 5), z=_three(2, 3, 5) + 1)],
-    ),
-    "scan_opset_9": Case(
-        scan(
-            [value("s0", [3]), value("x", [4, 3]), value("z", [4, 3])],
-            [value("s", [3]), value("sums", [4, 3]), value("scaleds", [4, 3])],
-            running_sum(3),
-            initializers=WEIGHT,
-            opset=9,
-            num_scan_inputs=2,
-        ),
-        [arrays(s0=VECTOR, x=_three(4, 3), z=_three(4, 3) + 1)],
-    ),
-    "scan_without_state": Case(
-        scan(
-            [value("x", [3, 2])],
-            [value("y", [3, 2])],
-            body([node("Mul", "a x0", "b", "mul")], [value("a", [2])], [value("b", [2])]),
-            captured=[value("x0", [2])],
-            num_scan_inputs=1,
-        ),
-        [arrays(x=_three(3, 2), x0=_three(2))],
-    ),
-    "scan_scalars": Case(
-        scan(
-            [value("s0", []), value("x", [5])],
-            [value("s", []), value("y", [5])],
-            body(
-                [node("Add", "s a", "s2", "add"), node("Neg", "s2", "t", "neg")],
-                [value("s", []), value("a", [])],
-                [value("s2", []), value("t", [])],
-            ),
-            num_scan_inputs=1,
-        ),
-        [arrays(s0=np.float32(1), x=_three(5))],
-    ),
-    "scan_of_nothing": Case(
-        scan(
-            [value("s0", [3]), value("x", [0, 3]), value("z", [0, 3])],
-            [value("s", [3]), value("sums", [0, 3]), value("scaleds", [0, 3])],
-            running_sum(3),
-            initializers=WEIGHT,
-            num_scan_inputs=2,
-        ),
-        [arrays(s0=VECTOR, x=np.empty((0, 3), np.float32), z=np.empty((0, 3), np.float32))],
-        [[VECTOR, np.empty((0, 3), np.float32), np.empty((0, 3), np.float32)]],
-    ),
-    "scan_in_batches": Case(
-        scan(
-            [value("s0", [2, 3]), value("x", [2, 4, 3]), value("z", [2, 4, 3])],
-            [value("s", [2, 3]), value("sums", [2, 4, 3]), value("scaleds", [2, 4, 3])],
-            running_sum(3),
-            initializers=WEIGHT,
-            opset=8,
-            first="_",
-            num_scan_inputs=2,
-            directions=[0, 1],
-        ),
-        [arrays(s0=_three(2, 3), x=_three(2, 4, 3), z=_three(2, 4, 3) + 1)],
-    ),
-    "scan_in_batches_of_different_lengths": Case(
-        scan(
-            [value("s0", [3, 3]), value("x", [3, 4, 3]), value("z", [3, 4, 3])],
-            [value("s", [3, 3]), value("sums", [3, 4, 3]), value("scaleds", [3, 4, 3])],
-            running_sum(3),
-            initializers=WEIGHT,
-            opset=8,
-            first="lengths",
-            num_scan_inputs=2,
-        ),
-        [arrays(lengths=np.int64([4, 2, 1]), s0=_three(3, 3), x=_three(3, 4, 3), z=_three(3, 4, 3) + 1)],
-    ),
-}
-
-
 # -- If ----------------------------------------------------------------------------------------------------------------
 def branch(*nodes: Any, output: str, dims: Sequence[Any] = (3,), **initializers: Any) -> GraphProto:
     return graph(nodes, [], [value(output, dims)], initializers)
@@ -601,7 +399,7 @@ def mapped_sequence() -> ModelProto:
 
 SEQUENCES: dict[str, Case] = {
     "loop_fills_a_sequence": Case(collecting_sequence(), numbers(0, 1, 3, x=VECTOR)),
-    "sequence_map": Case(mapped_sequence(), [arrays(x=_three(6))]),
+    "sequence_map": Case(mapped_sequence(), [arrays(x=random_values(6))]),
 }
 
 CASES = LOOPS | SCANS | IFS | SEQUENCES

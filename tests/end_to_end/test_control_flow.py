@@ -19,7 +19,8 @@ from ge.plan_check import check_plan
 from om_format import OfflineModel
 from om_format import load as load_file
 from simulator import InferSession
-from tests.control_models import CASES, LOOPS, Case, numbers
+from tests.control_case import Case, numbers
+from tests.control_models import CASES, LOOPS
 from tests.end_to_end.agreement import Arrays, assert_agrees, assert_can_tell, compile_to, run, run_onnxruntime
 from tests.om_format.netron_reader import netron_view
 from tests.parsers.onnx_models import graph, model, node, value

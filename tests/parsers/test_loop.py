@@ -14,9 +14,11 @@ from ge.errors import ReportedError
 from ge.graph import Graph
 from ge.verify import verify
 from parsers.onnx import parse
-from tests.control_models import CASES, LOOPS, SCANS, Case, body, loop, running_sum, scan
+from tests.control_case import Case, body
+from tests.control_models import CASES, LOOPS, loop
 from tests.parsers.evaluation import evaluate, parse_model, session
 from tests.parsers.onnx_models import graph, model, node, value
+from tests.scan_models import SCANS, running_sum, scan
 
 I64, BOOL = TensorProto.INT64, TensorProto.BOOL
 
