@@ -54,7 +54,7 @@ def show_graph(file: str, input_shape: str, html: str | None) -> int:
 
     with working(f"reading {file}"), collector_at_rest():
         found = load(file, input_shape)
-        graphs = graphs_of(found)
+        graphs = graphs_of(found, with_constants=html is not None)
     _print(summary_lines(found, graphs))
     if html is not None:
         from atc.graph_page import show_page

@@ -20,6 +20,7 @@ from ge.errors import ReportedError
 from ge.graph import Shape
 from ge.graph.types import DATA_TYPE_BY_PROTO, DataType, bit_width, has_numpy_dtype
 from ge.proto import ge_ir_pb2 as pb
+from ge.proto.attr_def import InvalidGraphDef
 from ge.proto.graph_def import DERIVED_ATTRS
 
 CONSTANTS = ("Const", "Constant")
@@ -112,11 +113,12 @@ def _data_index(node: NodeView) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
-def graphs_of(file: GraphFile, detail: Detail | None = None) -> list[GraphView]:
+def graphs_of(file: GraphFile, detail: Detail | None = None, *, with_constants: bool = True) -> list[GraphView]:
     """Return the graphs of ``file``, the root first.
 
-    With a ``detail`` they show only what a ge_onnx dump of that detail tells. Raises E13005 for a file whose graphs or
-    nodes have one name twice.
+    With a ``detail`` they show only what a ge_onnx dump of that detail tells; without constants their data is left
+    aside, which saves the time to look through it. Raises E13005 for a file whose graphs or nodes have one name twice,
+    or that lacks data which it refers to.
     """
     model = file.model
     is_told_so = file.kind is Kind.GE_ONNX and file.detail is detail
@@ -125,11 +127,14 @@ def graphs_of(file: GraphFile, detail: Detail | None = None) -> list[GraphView]:
         from ge.dump.onnx_text import onnx_model
 
         model = model_of(onnx_model(file.model, detail))
-    shows_constants = detail in (None, Detail.FULL) and file.detail is Detail.FULL
-    graphs = [
-        _Reader(file, shown, shows_constants).graph(original)
-        for shown, original in zip(model.graph, file.model.graph, strict=True)
-    ]
+    reads_data = with_constants and detail in (None, Detail.FULL) and file.detail is Detail.FULL
+    try:
+        graphs = [
+            _Reader(file, shown, reads_data).graph(original)
+            for shown, original in zip(model.graph, file.model.graph, strict=True)
+        ]
+    except InvalidGraphDef as fault:
+        raise ReportedError("E13005", file=file.path, reason=str(fault)) from None
     _check_names((graph.name for graph in graphs), "graphs", file)
     return graphs
 
@@ -145,10 +150,10 @@ def _check_names(names: Iterable[str], what: str, file: GraphFile) -> None:
 class _Reader:
     """Reads one graph: ``shown`` has what is to be told, the graph of the file itself the data of constants."""
 
-    def __init__(self, file: GraphFile, shown: pb.GraphDef, shows_constants: bool) -> None:
+    def __init__(self, file: GraphFile, shown: pb.GraphDef, reads_data: bool) -> None:
         self._file = file
         self._shown = shown
-        self._shows_constants = shows_constants
+        self._reads_data = reads_data
         self._tensors: dict[bytes, TensorView] = {}
 
     def graph(self, original: pb.GraphDef) -> GraphView:
@@ -171,7 +176,7 @@ class _Reader:
         left_out = DERIVED_ATTRS
         if op.type in CONSTANTS:
             value = stored.attr["value"].t if "value" in stored.attr else pb.TensorDef()
-            constant = self._file.constant_text(value) if self._shows_constants and "value" in stored.attr else ""
+            constant = self._file.constant_text(value) if self._reads_data and "value" in stored.attr else ""
             size = _stored_size(value, stored.output_desc)
             left_out = DERIVED_ATTRS | {"value"}
         return NodeView(

@@ -17,6 +17,7 @@ from onnx import TensorProto, helper
 import atc
 from atc.graph_changes import compare
 from atc.graph_file import Kind, load
+from atc.graph_view import graphs_of
 from ge.dump.onnx_text import onnx_text
 from ge.dump.proto_text import model_message, proto_text
 from ge.dump.settings import Detail
@@ -222,8 +223,10 @@ def test_weights_outside_the_pool_are_refused(digits_model: Path) -> None:
     file = load("digits.om")
     tensor = next(op for op in file.model.graph[0].op if op.type == "Const").attr["value"].t
     tensor.desc.data_offset = 2**40
-    with pytest.raises(ValueError, match="takes the bytes"):
-        file.constant_text(tensor)
+    with pytest.raises(ReportedError) as fault:
+        graphs_of(file)
+    assert fault.value.code == "E13005"
+    assert "a constant takes the bytes 1099511627776 to" in fault.value.message
 
 
 @given(data=st.data())

@@ -130,6 +130,21 @@ def test_every_compile_of_a_process_counts_from_zero(digits_model: Path, monkeyp
     assert contents[0] == contents[1]
 
 
+def test_dumps_do_not_depend_on_hashes(digits_model: Path) -> None:
+    root = Path(__file__).resolve().parents[3]
+    options = ["--framework=5", "--soc_version=Ascend310P3", "--precision_mode_v2=origin", "--output=digits"]
+    contents = []
+    for seed in "12":
+        given = {"DUMP_GE_GRAPH": "1", "DUMP_GRAPH_FORMAT": "onnx|ge_proto|readable", "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-m", "atc.command", f"--model={digits_model}", *options]
+        subprocess.run(command, env={**os.environ, **given, "PYTHONPATH": str(root)}, check=True, capture_output=True)
+        contents.append({path.name: path.read_bytes() for path in Path().glob("ge_*")})
+        for path in Path().glob("ge_*"):
+            path.unlink()
+    assert len(contents[0]) > 10
+    assert contents[0] == contents[1]
+
+
 def test_the_options_of_the_compile_are_shown(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DUMP_GE_GRAPH", "2")
     compile_it(digits_model)
