@@ -34,6 +34,7 @@ bench: $(VENV)/.test ## measure compile time, run time and arena against the oth
 	$(BIN)/python -m bench.arena
 	$(BIN)/python -m bench.compile_time
 	$(BIN)/python -m bench.node_scaling
+	$(BIN)/python -m bench.pattern_matching
 	$(BIN)/python -m bench.run_time
 
 clean: ## remove what builds and tests left behind

@@ -94,6 +94,8 @@ def outside_reader(node: Node, inside: Collection[Node]) -> str:
 def in_order(nodes: Iterable[Node], rank: Callable[[Node], int] | None = None) -> list[Node]:
     """Return ``nodes`` with producers first; where that leaves a choice, those of lower rank come first."""
     starts = list(nodes) if rank is None else sorted(nodes, key=rank)
+    if len(starts) < 2:
+        return starts
     members, entered = set(starts), set[Node]()
     order: list[Node] = []
     for start in starts:

@@ -31,10 +31,14 @@ _FIRST_FOUND = (
     "_op_custom_impl_mode_enum",
 )
 _ANY_TRUE = ("_recompute", "_optimizer", "_backward")
+_AGREEING = frozenset(AGREEING_ATTRS)
+_INHERITED = frozenset((*_FIRST_FOUND, *_ANY_TRUE))
 
 
 def conflict(nodes: Sequence[Node]) -> str:
     """Return in which attribute ``nodes`` contradict each other, with both values; empty if they do not."""
+    if all(_AGREEING.isdisjoint(node.attrs) for node in nodes):
+        return ""
     for name in AGREEING_ATTRS:
         first: Node | None = None
         for node in nodes:
@@ -51,6 +55,8 @@ def conflict(nodes: Sequence[Node]) -> str:
 
 def inherit(old: Sequence[Node], new: Sequence[Node]) -> None:
     """Hand attributes of scheduling on; values that a new node has stay."""
+    if all(_INHERITED.isdisjoint(node.attrs) for node in old):
+        return
     found: dict[str, Any] = {}
     for name in _FIRST_FOUND:
         value = next((node.attrs[name] for node in old if node.attrs.get(name)), None)
@@ -68,18 +74,22 @@ def record_origins(old: Sequence[Node], new: Sequence[Node]) -> None:
     names: dict[str, None] = {}
     types: list[str] = []
     for node in old:
-        recorded = node.attrs.get(ORIGIN_NAMES)
-        own_names = [node.name] if recorded is None else list(recorded)
-        own_types = node.attrs.get(ORIGIN_TYPES)
-        fallback = [node.type] * len(own_names)
-        own_types = list(own_types) if own_types is not None and len(own_types) == len(own_names) else fallback
-        for name, type_ in zip(own_names, own_types, strict=True):
+        for name, type_ in _origins_of(node):
             if name not in names:
                 names[name] = None
                 types.append(type_)
     for node in new:
         node.attrs[ORIGIN_NAMES] = list(names)
         node.attrs[ORIGIN_TYPES] = list(types)
+
+
+def _origins_of(node: Node) -> list[tuple[str, str]]:
+    names, types = node.attrs.get(ORIGIN_NAMES), node.attrs.get(ORIGIN_TYPES)
+    if names is None:
+        return [(node.name, node.type)]
+    if types is None or len(types) != len(names):
+        return [(name, node.type) for name in names]
+    return list(zip(names, types, strict=True))
 
 
 def record_pass(old: Sequence[Node], new: Sequence[Node], pass_name: str) -> None:
