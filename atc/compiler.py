@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from atc.plugins import load_passes
+from atc.plugins import load_operators, load_passes
 from ge.collector import collector_at_rest
 from ge.dump.dumper import dumper_for
 from ge.graph import Graph
+from ge.ops import using
 from ge.options import PRECISION_KEPT
 from ge.passes.base import FusionBasePass
 from ge.session import CompileSession
@@ -29,16 +30,18 @@ def compile_source(
 ) -> OfflineModel:
     """Compile ``source`` (path, file content or message) with the options of ``session``.
 
-    Custom passes are loaded from the folders that options and environment name; registered classes in ``passes`` join
-    them. Nothing is written. Raises :class:`ge.errors.ReportedError`.
+    Custom operators and passes are loaded from the folders that options and environment name; registered classes in
+    ``passes`` join them. Nothing is written. Raises :class:`ge.errors.ReportedError`.
     """
     if not session.options.precision_is_chosen:
         session.warn(PRECISION_KEPT)
-    load_passes(session, passes)
-    session.dumper = dumper_for(session.environment, session.options.ge_options)
-    with collector_at_rest():
-        graph = parse(source, session)
-        return compile_graph(graph, session)
+    load_operators(session)
+    with using(session.operators):
+        load_passes(session, passes)
+        session.dumper = dumper_for(session.environment, session.options.ge_options)
+        with collector_at_rest():
+            graph = parse(source, session)
+            return compile_graph(graph, session)
 
 
 def compile_graph(graph: Graph, session: CompileSession) -> OfflineModel:

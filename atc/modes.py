@@ -12,6 +12,7 @@ from atc.fusion_result import write_fusion_result
 from atc.progress import working
 from ge.atomic_file import write_atomically
 from ge.errors import ReportedError
+from ge.ops import using
 from ge.options import CompileOptions, Mode
 from ge.session import CompileSession
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 def run_mode(options: CompileOptions, session: CompileSession) -> None:
     """Do what ``options.mode`` says; lines for the user go to ``session.emit``. Raises :class:`ReportedError`."""
-    _ACTIONS[options.mode](options, session)
+    with using(session.operators):
+        _ACTIONS[options.mode](options, session)
 
 
 def _compile(options: CompileOptions, session: CompileSession) -> None:
@@ -55,9 +57,11 @@ def _compiled(options: CompileOptions, session: CompileSession) -> OfflineModel:
 
 def _pre_check(options: CompileOptions, session: CompileSession) -> None:
     """Mode 3: parse the model and write the check report, whatever comes out."""
+    from atc.plugins import load_operators
     from parsers.onnx import parse
 
     try:
+        load_operators(session)
         parse(options.model, session)
     except ReportedError as error:
         _report_failure(error, findings(error), options, session)
@@ -117,8 +121,10 @@ def _to_json(options: CompileOptions, session: CompileSession) -> None:
     from om_format import graph_json, model_json
 
     if options.om_is_source:
+        from atc.plugins import load_operators
         from parsers.onnx import parse
 
+        load_operators(session)
         try:
             text = graph_json(parse(options.om, session))
         except ReportedError as error:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from atc.plugins import load_pass_file
+from ge.custom_ops import load_custom_ops
 from ge.errors import ReportedError
 from ge.graph import Graph
+from ge.ops import using
 from ge.options import CompileOptions, Environment, parse_input_shape
 from ge.passes.bootstrap import PassFiles
 from ge.session import CompileSession
 from ge.text import GraphTextError, SideTensors, parse_graph, print_graph
 from ge.verify import verify
-from parsers.onnx import parse
-from passes.driver import Driver
+from parsers.onnx import check_onnx_names, parse
+from passes.driver import Driver, Step
 from passes.pipeline import compile_passes, named_passes
 from passes.selection import select_passes
 
@@ -32,6 +35,11 @@ from passes.selection import select_passes
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Load custom passes from a file; --passes may name them, without it all of them run.",
 )
+@click.option(
+    "--custom-ops",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with files of custom operators, or an opp folder.",
+)
 @click.option("--all", "run_all", is_flag=True, help="Run the whole pipeline.")
 @click.option("--input-shape", default="", help="Shapes of the inputs of an ONNX model, as for atc.")
 @click.option("--print-after", is_flag=True, help="Print the graph after each pass that changed it.")
@@ -43,6 +51,7 @@ def command(
     source: Path | None,
     selection: str | None,
     pass_files: tuple[Path, ...],
+    custom_ops: Path | None,
     run_all: bool,
     input_shape: str,
     print_after: bool,
@@ -62,9 +71,27 @@ def command(
     if source is None:
         raise click.UsageError("name a model or a graph text file")
     session = _session(input_shape)
-    files = PassFiles(session.passes)
-    for path in pass_files:
-        load_pass_file(path, files, session)
+    if custom_ops is not None:
+        session.operators = load_custom_ops(custom_ops, session.emit)
+        check_onnx_names(session.operators)
+    with using(session.operators):
+        files = PassFiles(session.passes)
+        for path in pass_files:
+            load_pass_file(path, files, session)
+        steps = compile_passes() if run_all else select_passes(selection or "", session.passes)
+        _run(source, steps, session, is_verifying=verify_each, print_after=print_after, time_passes=time_passes)
+
+
+def _run(
+    source: Path,
+    steps: Sequence[Step],
+    session: CompileSession,
+    *,
+    is_verifying: bool,
+    print_after: bool,
+    time_passes: bool,
+) -> None:
+    """Run the passes and print what was asked for."""
     side: SideTensors = {}
     graph = _load(source, session)
 
@@ -73,8 +100,8 @@ def command(
             click.echo(f"# after {name}")
             click.echo(print_graph(current, side))
 
-    driver = Driver(session, is_verifying=verify_each, after_pass=show)
-    driver.run(graph, compile_passes() if run_all else select_passes(selection or "", session.passes))
+    driver = Driver(session, is_verifying=is_verifying, after_pass=show)
+    driver.run(graph, steps)
     if not print_after:
         click.echo(print_graph(graph, side))
     if time_passes:

@@ -97,6 +97,7 @@ def _run(argv: Sequence[str]) -> int:
 
 def open_session(options: RunOptions) -> Session:
     """Load the model; R1010 for what is no .om at all, the reader's own codes for what is wrong inside."""
+    from ge.custom_ops import load_custom_ops
     from ge.errors import ReportedError
     from ge.options import Environment
     from simulator.session import InferSession
@@ -112,7 +113,8 @@ def open_session(options: RunOptions) -> Session:
     if reason:
         raise ReportedError("R1010", path=path, reason=reason)
     threads = Environment.read().num_threads if options.threads is None else options.threads
-    return InferSession(options.device, path, debug=options.debug, threads=threads)
+    operators = load_custom_ops(options.custom_ops, show) if options.custom_ops else None
+    return InferSession(options.device, path, debug=options.debug, threads=threads, custom_ops=operators)
 
 
 def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) -> None:

@@ -47,6 +47,9 @@ _ROWS: dict[str, tuple[tuple[str, str, Status, Rule, str, str], ...]] = {
         ("model", "m om om_model", _WORKS, _FILE, "", "The .om file to run."),
         ("device", "d", _WORKS, _count(0, 255), "0", "Device number; there is one device, the CPU."),
         ("threads", "", _WORKS, _count(1, 4096), "", "Threads to compute with; by default all usable cores."),
+        ("custom_ops", "", _WORKS, Rule(kind=Kind.FOLDER, code="R1001"), "",
+            "Folder with the files that declare the custom operators of the model, or an opp folder. Each is executed; "
+            "without it none is."),
         ("debug", "", _WORKS, _SWITCH, "false", "Show inputs, outputs and kernels of the model."),
     ),
     "Input": (
@@ -140,6 +143,8 @@ class RunOptions:
     pure_data_type: str = "zero"
     batchsize: int | None = None
     threads: int | None = None
+    custom_ops: str = ""
+    """Folder with files of custom operators; empty: there are none."""
     debug: bool = False
     allow_reinterpret: bool = False
     device: int = 0
@@ -180,6 +185,7 @@ def run_options(values: Mapping[str, str]) -> RunOptions:
         pure_data_type=values.get("pure_data_type", "zero"),
         batchsize=number("batchsize"),
         threads=number("threads"),
+        custom_ops=values.get("custom_ops", ""),
         debug=values.get("debug") == "true",
         allow_reinterpret=values.get("allow_reinterpret") == "true",
         device=int(values.get("device", "0")),

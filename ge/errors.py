@@ -311,8 +311,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "E10501": CatalogueEntry(
         "Node [{opname}] has the type [{optype}], for which there is no operator definition.",
-        "Replace the node in the model, or add the operator: one definition in ge/ops and one mapping line in the "
-        "parser.",
+        "Replace the node in the model, or declare the operator in a file of <opp>/vendors/<vendor>/custom_ops.",
     ),
     # Caffe models
     "E11001": CatalogueEntry(
@@ -464,7 +463,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "E13010": CatalogueEntry(
         "No parser for node [{opname}] of type [{optype}].",
-        "Replace the node in the model, or export it with an opset that has a supported form.",
+        "Replace the node in the model, export it with an opset that has a supported form, or declare the operator in "
+        "a file of <opp>/vendors/<vendor>/custom_ops and name that folder with --opp.",
     ),
     "E13014": CatalogueEntry(
         "Value [{value}] for [{parameter}] of operator [{opname}] is invalid. Reason: {reason}",
@@ -503,11 +503,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "Mend the pass, or take it out of the pass folder.",
     ),
     "E13029": CatalogueEntry(
-        "The pass file [{passlibname}] cannot be loaded. Reason: {reason}",
-        "Mend the file, or take it out of the pass folder.",
+        "The plugin file [{passlibname}] cannot be loaded. Reason: {reason}",
+        "Mend the file, or take it out of its folder.",
     ),
     "E13030": CatalogueEntry(
-        "The custom pass [{passname}] cannot be registered. Reason: {reason}",
+        "The custom pass or operator [{passname}] cannot be registered. Reason: {reason}",
         "Give the pass a name and a stage of its own.",
     ),
     "E13031": CatalogueEntry(
@@ -704,6 +704,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "R1051": CatalogueEntry(
         "Node [{node}] of type [{optype}] cannot be run here. Reason: {reason}",
         "Compile the model again with this version, or leave the operator out with --out_nodes.",
+    ),
+    "R1052": CatalogueEntry(
+        "Node [{node}] is of the operator type [{optype}], which is not built in, and {loaded}.",
+        "Name the folder with the file that declares {optype}: om-run --custom_ops=<dir>, or "
+        "InferSession(..., custom_ops=<dir>). Nothing is loaded by itself.",
     ),
     "R1060": CatalogueEntry(
         "The session of model [{model}] cannot run. Reason: {reason}",

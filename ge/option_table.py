@@ -245,8 +245,8 @@ _ROWS: dict[str, tuple[_Row, ...]] = {
         ("disable_reuse_memory", _LATER, _M, _BIT_NUMBER, "0", "ge.exec.disableReuseMemory",
             "1 gives every tensor memory of its own."),
         ("opp", _WORKS, _W, _FOLDER, "", "",
-            "Folder with custom passes, vendors/<vendor>/custom_fusion_passes/*.py; by default $ASCEND_OPP_PATH, or "
-            "opp beside this program."),
+            "Folder with custom passes, vendors/<vendor>/custom_fusion_passes/*.py, and custom operators, "
+            "vendors/<vendor>/custom_ops/*.py; by default $ASCEND_OPP_PATH, or opp beside this program."),
         ("fusion_switch_file", _WORKS, _W, _FILE, "", "ge.fusionSwitchFile",
             "File that turns fusion passes on and off: JSON, or lines Name:off."),
         ("optimization_switch", _WORKS, _W, _TEXT, "", "ge.optimizationSwitch",

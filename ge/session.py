@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ge.ops import OperatorSet
 from ge.passes.registry import PassRegistry
 from ge.passes.statistics import FusionStatistics
 from ge.plan import Plan
@@ -26,6 +27,7 @@ class CompileSession:
 
     ``plan`` is what the build passes made of the graph; empty before them. ``passes`` are the custom passes of this
     compile, ``fusion`` counts what they and the built-in ones do, ``is_rewritten`` says that they did something.
+    ``operators`` are its custom operators, known to everything that runs inside ``using(session.operators)``.
     ``watch`` is put around everything that a user's file does, with an error code and the name of the pass or the
     file; the command line watches the clock there.
     """
@@ -37,6 +39,7 @@ class CompileSession:
     plan: Plan = field(default_factory=Plan)
     dumper: GraphDumper | None = None
     passes: PassRegistry = field(default_factory=PassRegistry)
+    operators: OperatorSet = field(default_factory=OperatorSet)
     fusion: FusionStatistics = field(default_factory=FusionStatistics)
     is_rewritten: bool = False
     watch: Callable[[str, str], AbstractContextManager[object]] = lambda code, name: nullcontext()

@@ -11,6 +11,7 @@ import ge
 from ge.graph import Graph
 from ge.graph.node import AttrValue
 from ge.host import Host, host_for
+from ge.ops import OperatorSet, using
 from ge.options import CompileOptions, Framework
 from ge.plan import Plan
 from ge.session import CompileSession
@@ -30,7 +31,8 @@ class OfflineModel:
 
     ``attrs`` are the attributes of the model (``soc_version``, ``atc_cmdline``, ...); those that follow from graph,
     plan and weights (``memory_size``, ``om_info_list``, ...) are made anew when the model is saved. ``io`` describes
-    inputs and outputs in the order in which the model takes and gives them.
+    inputs and outputs in the order in which the model takes and gives them. ``operators`` are the custom operators
+    that it was compiled with. A file has none: one that is loaded gets those in use.
     """
 
     graph: Graph
@@ -39,6 +41,7 @@ class OfflineModel:
     io: ModelIO
     name: str = field(default="")
     """Name of the model; by default that of the graph."""
+    operators: OperatorSet = field(default_factory=OperatorSet, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -63,7 +66,8 @@ class OfflineModel:
         """Write the model to ``path``, whole or not at all. Raises E13004 where that cannot be done."""
         from om_format.writer import save
 
-        save(self, path)
+        with using(self.operators):
+            save(self, path)
 
 
 def assemble(graph: Graph, session: CompileSession) -> OfflineModel:
@@ -75,6 +79,7 @@ def assemble(graph: Graph, session: CompileSession) -> OfflineModel:
         plan=session.plan,
         io=describe_io(graph),
         name=os.path.basename(options.output),
+        operators=session.operators,
     )
 
 

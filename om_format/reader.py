@@ -17,7 +17,7 @@ from ge.graph import CycleError, Graph, Node, Tensor
 from ge.graph.types import DataType
 from ge.host import this_host
 from ge.mapped_file import MappedFile
-from ge.ops import lookup
+from ge.ops import current_operators, lookup
 from ge.plan_check import PlanFault, check_plan
 from ge.proto import ge_ir_pb2 as pb
 from ge.proto import task_pb2 as tasks
@@ -103,7 +103,7 @@ def load(path: str | Path) -> OfflineModel:
         _check_io(io, graph)
     except (InvalidGraphDef, PlanFault) as fault:
         raise broken_model(file.path, str(fault)) from None
-    model = OfflineModel(graph, attrs, plan, io, definition.name)
+    model = OfflineModel(graph, attrs, plan, io, definition.name, current_operators())
     _check_host(model, file.path)
     return model
 

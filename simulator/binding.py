@@ -10,7 +10,8 @@ import numpy as np
 from ge.errors import ReportedError
 from ge.graph import Graph, Node, Tensor
 from ge.graph.types import has_numpy_dtype, numpy_dtype
-from ge.ops.registry import OpDef, lookup
+from ge.ops import OpDef, current_operators, lookup
+from ge.ops.registry import Misfit
 from simulator.kernels import Kernel, KernelRequest, choose, reference_kernel
 from simulator.kernels.registry import Array
 
@@ -25,6 +26,12 @@ def damaged(graph: Graph, reason: str) -> ReportedError:
 def cannot_run(node: Node, reason: str) -> ReportedError:
     """Return the error for a node that the simulator has no way to run."""
     return ReportedError("R1051", node=node.name, optype=node.type, reason=reason)
+
+
+def stopped(node: str, fault: Exception) -> ReportedError:
+    """Return the error for a kernel that failed; ``node`` says which one."""
+    reason = str(fault) if isinstance(fault, Misfit) else f"{type(fault).__name__}: {fault}"
+    return ReportedError("R1050", node=node, reason=reason)
 
 
 def allocate(size: int, purpose: str) -> Array:
@@ -73,11 +80,18 @@ def constant_array(graph: Graph, node: Node) -> Array:
 
 
 def definition_of(node: Node) -> OpDef:
-    """Return the definition of a node's operator. Raises R1051 when it is not registered."""
+    """Return the definition of a node's operator. Raises R1052 when there is none."""
     definition = lookup(node.type)
     if definition is None:
-        raise cannot_run(node, "the operator type is not registered")
+        raise missing_operator(node)
     return definition
+
+
+def missing_operator(node: Node) -> ReportedError:
+    """Return the error for a node whose operator is neither built in nor a custom operator that was loaded."""
+    known = ", ".join(current_operators().types())
+    loaded = f"of custom operators only {known} are loaded" if known else "no custom operators are loaded"
+    return ReportedError("R1052", node=node.name, optype=node.type, loaded=loaded)
 
 
 def choose_kernel(node: Node, constants: Mapping[int, Array]) -> Kernel:

@@ -11,6 +11,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from ge.errors import ReportedError
+from simulator.binding import stopped
 from simulator.kernels.registry import Array, Kernel
 from simulator.loader import ExecutionPlan
 from simulator.steps import Step, all_steps
@@ -82,11 +83,6 @@ class RunLoop:
 
     def _give(self) -> list[Array]:
         raise NotImplementedError
-
-
-def stopped(node: str, fault: Exception) -> ReportedError:
-    """Return the error for a kernel that failed; ``node`` says which one."""
-    return ReportedError("R1050", node=node, reason=f"{type(fault).__name__}: {fault}")
 
 
 class Executor(RunLoop):

@@ -22,7 +22,7 @@ from ge.graph import Graph, Node, NodeOut, TensorDesc
 from ge.graph.types import DataType, has_numpy_dtype, numpy_dtype
 from ge.plan import ALIGNMENT, Block, GraphPlan, Plan, TaskType
 from ge.tensor_memory import LOAD_TIME_CONST
-from simulator.binding import allocate, cannot_run, choose_kernel, constant_array, damaged, definition_of
+from simulator.binding import allocate, cannot_run, choose_kernel, constant_array, damaged, definition_of, stopped
 from simulator.control import Body, BoundCall, Control, control_of
 from simulator.kernels import Kernel
 from simulator.kernels.registry import Array
@@ -218,8 +218,14 @@ class _Binder:
             size = math.prod(shape) * dtype.itemsize
             outputs.append(allocate(size, f"constant {node.name}").view(dtype).reshape(shape))
             self.constant_bytes += size
-        with np.errstate(all="ignore"):
-            kernel.run(inputs, tuple(outputs), allocate(kernel.scratch_bytes, "scratch"))
+        scratch = allocate(kernel.scratch_bytes, "scratch")
+        try:
+            with np.errstate(all="ignore"):
+                kernel.run(inputs, tuple(outputs), scratch)
+        except (ReportedError, MemoryError):
+            raise
+        except Exception as fault:
+            raise stopped(f"{node.name} ({node.type}, kernel {kernel.name})", fault) from fault
         for out, array in zip(node.outputs(), outputs, strict=True):
             array.flags.writeable = False
             self._settle(out, array, is_constant=True)

@@ -15,8 +15,7 @@ from ge.graph.types import DataType, has_numpy_dtype, numpy_dtype
 from ge.ops.known_value import KnownValue
 from ge.ops.registry import infer_node
 from ge.tensor_memory import VIEW_OPS
-from simulator.binding import cannot_run, choose_kernel, definition_of, physical_memory, slow_kernel
-from simulator.executor import stopped
+from simulator.binding import cannot_run, choose_kernel, definition_of, physical_memory, slow_kernel, stopped
 from simulator.kernels import Kernel
 from simulator.kernels.registry import Array
 

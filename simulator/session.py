@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,14 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from ge.custom_ops import load_custom_ops
 from ge.errors import ReportedError
+from ge.graph import Graph
 from ge.graph.types import FORMAT_TEXT, has_numpy_dtype, numpy_dtype
+from ge.ops import OperatorSet, current_operators, lookup, using
 from ge.tensor_memory import memory_size
+from simulator.binding import missing_operator
 from simulator.dynamic import DynamicExecutor
 from simulator.executor import Executor
 from simulator.feeds import Port, dim_limits, fitting_arrays
 from simulator.kernels.registry import Array
 from simulator.loader import ExecutionPlan, RunnableModel, load
+
+logger = logging.getLogger("simulator")
 
 MODES = ("static", "dynbatch", "dynhw", "dyndims", "dynshape")
 
@@ -59,6 +66,10 @@ class InferSession:
     ``model_path`` is the path of an .om file or an ``OfflineModel``. ``device_id`` and ``acl_json_path`` are accepted
     for compatibility; there is one device, the CPU. ``loop`` repeats every run. ``threads`` bounds the threads of
     matrix products (``None``: all usable cores). One session holds one arena: it is not re-entrant (R1060).
+
+    ``custom_ops`` names the folder with the files that declare the custom operators of the model (or an opp folder, or
+    gives what :func:`ge.custom_ops.load_custom_ops` has loaded); no other session sees them. Without it an
+    ``OfflineModel`` has those that it was compiled with, and a file has none: R1052 names what is missing.
     """
 
     def __init__(
@@ -69,6 +80,7 @@ class InferSession:
         debug: bool = False,
         loop: int = 1,
         threads: int | None = None,
+        custom_ops: str | os.PathLike[str] | OperatorSet | None = None,
     ) -> None:
         if model_path is None:
             raise ReportedError("R1002", parameter="model_path")
@@ -79,15 +91,18 @@ class InferSession:
         self.acl_json_path = acl_json_path
         self.debug = debug
         self.loop = loop
-        if isinstance(model_path, str | os.PathLike):
-            self.name, model = os.fspath(model_path), _read(os.fspath(model_path))
-        else:
-            self.name, model = model_path.graph.name, model_path
-        self._executor: Executor | DynamicExecutor | None = (
-            Executor(load(model), threads, self.name)
-            if model.plan.is_static
-            else DynamicExecutor(model, threads, self.name)
-        )
+        self._operators = _operators(custom_ops, model_path)
+        with using(self._operators):
+            if isinstance(model_path, str | os.PathLike):
+                self.name, model = os.fspath(model_path), _read(os.fspath(model_path))
+            else:
+                self.name, model = model_path.graph.name, model_path
+            _check_operators(model.graph)
+            self._executor: Executor | DynamicExecutor | None = (
+                Executor(load(model), threads, self.name)
+                if model.plan.is_static
+                else DynamicExecutor(model, threads, self.name)
+            )
         self._summary = InferSummary(self._executor.times)
 
     # -- what there is ---------------------------------------------------------------------------------------------
@@ -151,9 +166,10 @@ class InferSession:
             known = "" if mode in MODES else f" ({mode} is none of {', '.join(MODES)})"
             raise ReportedError("R1061", mode=mode, support=f"{', '.join(offered)}{known}")
         arrays = fitting_arrays(feeds, executor.inputs, allow_reinterpret)
-        for _ in range(self.loop - 1):
-            executor.run(arrays)
-        return executor.run(arrays)
+        with using(self._operators):
+            for _ in range(self.loop - 1):
+                executor.run(arrays)
+            return executor.run(arrays)
 
     def infer_pipeline(
         self,
@@ -215,6 +231,37 @@ class InferSession:
         if self._executor is None:
             raise ReportedError("R1060", model=self.name, reason="its resources have been freed")
         return self._executor
+
+
+def _operators(
+    custom_ops: str | os.PathLike[str] | OperatorSet | None, model: str | os.PathLike[str] | RunnableModel
+) -> OperatorSet:
+    """Return the custom operators of a session: nothing that a file says decides what they are."""
+    if isinstance(custom_ops, OperatorSet):
+        return custom_ops
+    if custom_ops is not None:
+        return load_custom_ops(custom_ops, logger.info)
+    found = getattr(model, "operators", None)
+    return found if isinstance(found, OperatorSet) else current_operators()
+
+
+MAX_MISSING = 10
+"""Operator types that are reported at once when they are missing."""
+
+
+def _check_operators(graph: Graph) -> None:
+    """Raise R1052 for the first node of each operator type that nobody defines."""
+    missing: dict[str, ReportedError] = {}
+    for part in graph.all_graphs():
+        for node in part:
+            if lookup(node.type) is None and node.type not in missing:
+                missing[node.type] = missing_operator(node)
+                if len(missing) == MAX_MISSING:
+                    break
+    if missing:
+        first, *others = missing.values()
+        first.also = tuple(others)
+        raise first
 
 
 def _read(path: str) -> RunnableModel:

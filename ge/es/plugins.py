@@ -2,16 +2,17 @@
 
 CANN spreads its operator functions over packages by family; which package holds an operator differs between versions,
 so ``all``, ``math`` and ``nn`` all offer every operator here. ``custom`` offers those whose definition says
-``plugin="custom"``. Functions are made when they are first asked for; an operator registered later is found at once.
+``plugin="custom"``, as operators of users do, and which ``math`` and ``nn`` leave out. Functions are made when they are
+first asked for; which operators of users there are depends on the compile that asks.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from functools import lru_cache
 from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ge.ops import lookup, registered_types
 from ge.ops.registry import OpDef
@@ -48,14 +49,21 @@ def function(plugin: str, type: str) -> Callable[..., Any]:
 def _offers(plugin: str, definition: OpDef | None) -> bool:
     if definition is None or definition.type in BOUNDARY_TYPES:
         return False
-    return plugin != "custom" or definition.plugin == "custom"
+    is_custom = definition.plugin == "custom"
+    return plugin == "all" or is_custom == (plugin == "custom")
 
 
-@lru_cache(maxsize=4096)
+_functions: WeakKeyDictionary[OpDef, Callable[..., Any]] = WeakKeyDictionary()
+"""Functions by definition: those of operators of users go when the operators do."""
+
+
 def _function_of(definition: OpDef) -> Callable[..., Any]:
-    from ge.es.op_function import make_function  # numpy and builder parts are not needed to list plugins
+    found = _functions.get(definition)
+    if found is None:
+        from ge.es.op_function import make_function  # numpy and builder parts are not needed to list plugins
 
-    return make_function(definition)
+        found = _functions[definition] = make_function(definition)
+    return found
 
 
 def attribute(plugin: str, name: str) -> Any:

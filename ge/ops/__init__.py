@@ -48,6 +48,7 @@ from ge.ops import (
     trans_data,
     tree_ensemble,
 )
+from ge.ops.operator_set import OperatorSet, current_operators, using
 from ge.ops.registry import (
     InferContext,
     OpDef,
@@ -113,11 +114,14 @@ __all__ = [
     "FAMILIES",
     "InferContext",
     "OpDef",
+    "OperatorSet",
     "const_value",
+    "current_operators",
     "definition",
     "infer_node",
     "lookup",
     "operator",
     "register",
     "registered_types",
+    "using",
 ]

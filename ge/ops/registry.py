@@ -13,8 +13,10 @@ arrive as float32 and results are rounded once to the inferred types, unless ``e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -57,6 +59,7 @@ class OpDef:
     ``is_stateful`` marks operators that must not be folded, merged or removed when unread (random numbers, for one).
     ``value_infer`` may give a constant result from shapes alone (Shape, Size, Rank).
     ``plugin`` names the module of ``ge.es`` that offers the operator besides ``all`` (``custom``, for one).
+    ``onnx`` says which ONNX operators the operator of a user stands for, see :mod:`ge.ops.onnx_form`.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class OpDef:
         is_stateful: bool = False,
         value_infer: Callable[[InferContext], Array | None] | None = None,
         plugin: str = "",
+        onnx: Any = None,
     ) -> None:
         self.signature = signature
         self.infer = infer
@@ -77,6 +81,7 @@ class OpDef:
         self.is_stateful = is_stateful
         self.value_infer = value_infer
         self.plugin = plugin
+        self.onnx = onnx
 
     @property
     def type(self) -> str:
@@ -173,6 +178,8 @@ class InferContext:
         self._slices = definition.signature.input_slices(len(node.inputs))
 
     def _slot(self, name: str) -> int:
+        if name not in self._slices:
+            raise LookupError(f"operator {self.node.type} has no input {name!r}")
         start: int = self._slices[name].start
         return start
 
@@ -230,10 +237,49 @@ class InferContext:
 _REGISTRY: dict[str, OpDef] = {}
 
 
+class UsersOperators(Protocol):
+    """Operators that stand beside the built-in ones for a while: an :class:`ge.ops.operator_set.OperatorSet`."""
+
+    def find(self, type: str) -> OpDef | None: ...
+    def types(self) -> list[str]: ...
+    def add(self, definition: OpDef) -> OpDef: ...
+
+
+_users: ContextVar[UsersOperators | None] = ContextVar("users_operators", default=None)
+
+
+@contextmanager
+def users_operators(operators: UsersOperators) -> Iterator[None]:
+    """Look operators that are not built in up in ``operators`` inside the block, and declare new ones there."""
+    token = _users.set(operators)
+    try:
+        yield
+    finally:
+        _users.reset(token)
+
+
+def current_users_operators() -> UsersOperators | None:
+    """Return the operators that stand beside the built-in ones now."""
+    return _users.get()
+
+
+def is_built_in(type: str) -> bool:
+    """Tell whether an operator type belongs to the program itself."""
+    return type in _REGISTRY
+
+
 def register(definition: OpDef) -> OpDef:
-    """Add a definition. A second one of the same type is a programming error."""
+    """Add a definition: to the built-in ones, or to those of a user where :func:`users_operators` says so.
+
+    A second built-in one of the same type is a programming error.
+    """
+    users = _users.get()
+    if users is not None:
+        return users.add(definition)
     if definition.type in _REGISTRY:
         raise ValueError(f"operator {definition.type} is defined twice")
+    if definition.onnx is not None:
+        raise ValueError(f"operator {definition.type}: what ONNX calls a built-in operator stands in parsers/onnx")
     _REGISTRY[definition.type] = definition
     return definition
 
@@ -250,20 +296,25 @@ def operator(signature: str, *, infer: InferFunction, **flags: Any) -> Callable[
 
 def lookup(type: str) -> OpDef | None:
     """Return the definition of an operator type, or ``None``."""
-    return _REGISTRY.get(type)
+    found = _REGISTRY.get(type)
+    if found is None:
+        users = _users.get()
+        return None if users is None else users.find(type)
+    return found
 
 
 def definition(node: Node) -> OpDef:
     """Return the definition of a node's type. Raises E10501 for an unregistered type."""
-    found = _REGISTRY.get(node.type)
+    found = lookup(node.type)
     if found is None:
         raise ReportedError("E10501", opname=node.name, optype=node.type)
     return found
 
 
 def registered_types() -> list[str]:
-    """Return all operator types, sorted."""
-    return sorted(_REGISTRY)
+    """Return all operator types, sorted, those of users too where they are known."""
+    users = _users.get()
+    return sorted([*_REGISTRY, *([] if users is None else users.types())])
 
 
 def const_value(node: Node, slot: int) -> KnownValue | None:

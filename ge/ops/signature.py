@@ -93,6 +93,7 @@ _FORM = re.compile(
 )
 _ATTR = re.compile(r"\s*(\w+):(\w+)(!|=)")
 _DEFAULT_END = re.compile(r"\s+\w+:\w+[!=]|\s*$")
+KINDS = frozenset(["i", "f", "b", "s", "t", "I", "F", "B", "S", "II", "tensor"])
 
 
 def parse_signature(text: str) -> Signature:
@@ -124,12 +125,19 @@ def _attrs(text: str, whole: str) -> dict[str, AttrSpec]:
         if head is None:
             raise ValueError(f"malformed attribute in signature: {whole}")
         name, kind, mark = head.groups()
+        if kind not in KINDS or name in specs:
+            fault = "occurs twice" if name in specs else f"is of the kind {kind}, which is none of {sorted(KINDS)}"
+            raise ValueError(f"attribute {name} {fault}: {whole}")
         at = head.end()
         default = None
         if mark == "=":
             end = _DEFAULT_END.search(text, at)
             assert end is not None
-            default = _default(kind, text[at : end.start()].strip())
+            written = text[at : end.start()].strip()
+            try:
+                default = _default(kind, written)
+            except (KeyError, SyntaxError, TypeError, ValueError) as fault:
+                raise ValueError(f"{written!r} is no {kind} for a default of attribute {name}: {whole}") from fault
             at = end.start()
         specs[name] = AttrSpec(name, kind, mark == "!", default)
     return specs

@@ -5,7 +5,8 @@
 An operator is added with one line in the module of its family (``math.py``, ``reduce.py``, ...); see ``mapping.py``.
 """
 
+from parsers.onnx.custom import check_onnx_names
 from parsers.onnx.front_end import parse, precheck
 from parsers.onnx.precheck import CheckedNode
 
-__all__ = ["CheckedNode", "parse", "precheck"]
+__all__ = ["CheckedNode", "check_onnx_names", "parse", "precheck"]

@@ -134,7 +134,8 @@ class GraphBuilder:
         mapping = find_mapping(node.domain, node.op_type)
         n = NodeBuilder(self, node, name, schema, scope)
         try:
-            renew(n)
+            if schema is not None:
+                renew(n)
             mapped = None if mapping is None else mapping(n)
             if mapped is not None:
                 return _as_list(mapped)

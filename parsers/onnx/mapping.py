@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ge.graph import Node, NodeOut
 from ge.ops import lookup
+from parsers.onnx.custom import custom_mapping
 
 if TYPE_CHECKING:
     from parsers.onnx.node_builder import NodeBuilder
@@ -61,11 +62,14 @@ def maps_rows(rows: Mapping[str, str | Row], domain: str = "") -> None:
 
 
 def find_mapping(domain: str, op_type: str) -> MapFunction | None:
-    """Return the mapping of an operator; ``None`` when there is none or its GE operator is not defined."""
+    """Return the mapping of an operator; ``None`` when there is none or its GE operator is not defined.
+
+    Operators of users come last: they add to what there is.
+    """
     found = _MAPPINGS.get((domain, op_type))
     if isinstance(found, Row) and lookup(found.type) is None:
         return None
-    return found
+    return custom_mapping(domain, op_type) if found is None else found
 
 
 def mapped_operators() -> list[tuple[str, str]]:

@@ -119,6 +119,10 @@ class NodeBuilder:
             raise self.fail(f"attribute {name} is {value}, but must be one of {', '.join(allowed)}")
         return value
 
+    def attribute_names(self) -> list[str]:
+        """Return the names of the attributes that the node itself gives."""
+        return list(self._attributes)
+
     def has_attr(self, name: str) -> bool:
         """True when the node itself gives the attribute."""
         return name in self._attributes

@@ -8,6 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ge.errors import ReportedError
+from parsers.onnx.custom import custom_mapping
 from parsers.onnx.functions import Functions, operators_of_body
 from parsers.onnx.mapping import find_mapping
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxNode
@@ -50,7 +51,7 @@ def _support(node: OnnxNode, opsets: Opsets, functions: Functions, path: str) ->
         version = opsets.version(node.domain, f"node {path}{node.name} ({node.op_type})")
     except ReportedError as no_import:
         return [no_import]
-    if is_supported(node.domain, node.op_type, version):
+    if is_supported(node.domain, node.op_type, version) or custom_mapping(node.domain, node.op_type) is not None:
         return []
     optype = type_string(node.domain, version, node.op_type)
     return [ReportedError("E13010", opname=path + node.name, optype=optype)]
@@ -58,7 +59,7 @@ def _support(node: OnnxNode, opsets: Opsets, functions: Functions, path: str) ->
 
 @cache
 def is_supported(domain: str, op_type: str, version: int) -> bool:
-    """Tell whether an operator can be mapped, or is defined by ONNX through others that can be."""
+    """Tell whether an operator of ONNX can be mapped, or is defined by ONNX through others that can be."""
     schema = schema_of(domain, op_type, version)
     if schema is None:
         return False

@@ -192,7 +192,7 @@ def test_types_that_cannot_be_held() -> None:
 def test_an_unregistered_operator() -> None:
     model, _ = chain()
     model.graph.set_type(model.graph.find("n"), "NoSuchOperator")
-    with pytest.raises(ReportedError, match=r"R1051.*NoSuchOperator"):
+    with pytest.raises(ReportedError, match=r"R1052.*NoSuchOperator"):
         load(model)
 
 
