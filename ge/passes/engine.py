@@ -98,9 +98,24 @@ def run_pattern_fusion(instance: PatternFusionPass, root: Graph, context: PassCo
 def _graphs(root: Graph) -> Iterable[Graph]:
     """Iterate over the root and the bodies that a node still calls when their turn comes."""
     yield root
+    callers: dict[str, list[Node]] = {}
+    for part in root.all_graphs():
+        for node in part:
+            for _, name in node.subgraphs:
+                callers.setdefault(name, []).append(node)
     for body in list(root.subgraphs.values()):
-        if any(name == body.name for part in root.all_graphs() for node in part for _, name in node.subgraphs):
+        if any(_belongs_to(root, node) and _calls(node, body) for node in callers.get(body.name, ())):
             yield body
+        elif any(_calls(node, body) for part in root.all_graphs() for node in part):
+            yield body  # a rewrite gave it to another node
+
+
+def _calls(node: Node, body: Graph) -> bool:
+    return any(name == body.name for _, name in node.subgraphs)
+
+
+def _belongs_to(root: Graph, node: Node) -> bool:
+    return not node.is_removed and (node.graph is root or root.subgraphs.get(node.graph.name) is node.graph)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ge.call_tree import MAX_NESTING
@@ -90,9 +90,9 @@ class Body:
             out.desc.attrs["_parent_node_index"] = position
 
 
-def drop_graphs(root: Graph, others: Collection[str]) -> None:
-    """Drop all bodies of ``root`` but ``others``."""
-    for name in [name for name in root.subgraphs if name not in others]:
+def drop_graphs(root: Graph, kept: int) -> None:
+    """Drop all bodies of ``root`` but the first ``kept``: those that came later."""
+    for name in list(root.subgraphs)[kept:]:
         root.remove_subgraph(name)
 
 
@@ -129,7 +129,7 @@ def add_while(
     known = [_known(argument.source) for argument in carried]
     root = n.builder.graph.root
     while True:
-        others = set(root.subgraphs)
+        n_others = len(root.subgraphs)
         begun = _begin(n, node.subgraphs[1][1], fixed, carried, known)
         begun.body.graph.outputs = begun.fixed  # so much is certain already: what sequences hold, for one
         after = turn(begun)
@@ -138,7 +138,7 @@ def add_while(
         if all(map(is_same, merged, known)):
             break
         known = merged
-        drop_graphs(root, others)
+        drop_graphs(root, n_others)
     begun = _begin(n, node.subgraphs[0][1], fixed, carried, known)
     begun.body.finish([goes_on(begun)])
     set_results(node, [*(_known(argument.source) for argument in fixed), *known])

@@ -72,7 +72,7 @@ def _taken(decision: Array) -> int:
 def _branch(n: NodeBuilder, name: str, content: OnnxGraph, captured: list[Argument]) -> list[Known] | ReportedError:
     """Build a branch and return what is known of its results, or why it cannot have the shapes at hand."""
     root = n.builder.graph.root
-    others = set(root.subgraphs)
+    n_others = len(root.subgraphs)
     body = Body(n, name)
     given = {a.name: body.add_data(a, slot=1 + index, index=index) for index, a in enumerate(captured)}
     try:
@@ -80,7 +80,7 @@ def _branch(n: NodeBuilder, name: str, content: OnnxGraph, captured: list[Argume
     except ReportedError as fault:
         if fault.code != "E14001":
             raise
-        drop_graphs(root, others)
+        drop_graphs(root, n_others)
         return fault
     body.finish(outputs, [value.name for value in content.outputs])
     return [(out.desc.origin_shape, out.desc.data_type) for out in outputs]
