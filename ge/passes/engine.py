@@ -183,14 +183,14 @@ class _PatternRun:
                 driver = pending.pop()
                 match = None if driver.is_removed else matcher.match_at(driver)
                 if match is not None:
-                    new = self._replace(match, index, topology)
+                    new = self._replace(match, matcher, index, topology)
                     pending.extend(node for node in reversed(new) if type_of(node) == pattern.driver_type)
         changed = self._cap.done > before
         if changed:
             index.apply()
         return changed
 
-    def _replace(self, match: Match, index: NodeIndex, topology: Topology) -> list[Node]:
+    def _replace(self, match: Match, matcher: Matcher, index: NodeIndex, topology: Topology) -> list[Node]:
         """Replace one match if nothing speaks against it; return the new nodes."""
         reason = self._refusal(match, topology)
         if reason:
@@ -204,6 +204,7 @@ class _PatternRun:
         self._context.statistics.count(self._name, matched=1, effected=1)
         index.insert_after(match.boundary.anchor, new)
         topology.insert(new)
+        matcher.note(new, replacement)
         return new
 
     def _refusal(self, match: Match, topology: Topology) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from ge.ops.signature import Arity
 from ge.passes.boundary import Boundary, in_order, outside_reader
 from ge.passes.node_index import NodeIndex, type_of
 from ge.passes.pattern import PLACEHOLDER_TYPES, NodeIo, Pattern, PatternMatcherConfig
+from ge.passes.rewriter import Replacement
 
 
 class PatternFault(ValueError):
@@ -289,6 +290,16 @@ class Matcher:
     def __init__(self, pattern: CompiledPattern, index: NodeIndex) -> None:
         self._pattern = pattern
         self._index = index
+        # ends of paths by start and output: a tensor with thousands of readers is looked through once, not per match
+        self._ends: dict[tuple[NodeOut, int], deque[Node]] = {}
+
+    def note(self, new: Sequence[Node], replacement: Replacement) -> None:
+        """Take a rewrite into account. Paths to new ends come from new nodes, or from inputs that are passed on."""
+        types = self._pattern.types
+        if any(type_of(node) in types for node in new) or any(
+            o.node in replacement.inputs for o in replacement.outputs
+        ):
+            self._ends.clear()
 
     def match_at(self, driver: Node) -> Match | None:
         """Return the match whose output 0 ``driver`` makes, or ``None``."""
@@ -356,26 +367,29 @@ class Matcher:
                     return found
         return None
 
-    def _candidates(self, binding: _Binding, place: int) -> list[Node]:
-        """Return the nodes that may be the producer of an output, in node-list order."""
+    def _candidates(self, binding: _Binding, place: int) -> Iterator[Node]:
+        """Iterate over the nodes that may be the producer of an output, in node-list order. Some may not fit."""
         path = self._pattern.paths[place]
         if path is None:
-            return self._index.of_type(self._pattern.types[self._pattern.output_ports[place][0]])
+            yield from self._index.of_type(self._pattern.types[self._pattern.output_ports[place][0]])
+            return
         first = path[0]
-        if self._pattern.is_placeholder[first.source]:
-            reached: dict[Node, None] = dict.fromkeys(self._readers(binding.tensors[first.source], first))
-        else:
-            start = binding.nodes[first.source]
-            assert start is not None
-            reached = dict.fromkeys(self._readers(NodeOut(start, first.port), first))
+        node = binding.nodes[first.source]
+        start = binding.tensors[first.source] if node is None else NodeOut(node, first.port)
+        ends = self._ends.get((start, place))
+        if ends is None:
+            ends = self._ends[start, place] = deque(sorted(self._reached(start, path), key=self._index.rank))
+        while ends and ends[0].is_removed:
+            ends.popleft()
+        yield from (end for end in ends if not end.is_removed)
+
+    def _reached(self, start: NodeOut, path: tuple[_Hop, ...]) -> dict[Node, None]:
+        reached = dict.fromkeys(self._readers(start, path[0]))
         for hop in path[1:]:
             reached = dict.fromkeys(
-                reader
-                for node in reached
-                if hop.port < len(node.output_descs)
-                for reader in self._readers(NodeOut(node, hop.port), hop)
+                reader for node in reached for reader in self._readers(NodeOut(node, hop.port), hop)
             )
-        return sorted(reached, key=self._index.rank)
+        return reached
 
     def _readers(self, source: NodeOut, hop: _Hop) -> Iterator[Node]:
         if source.index >= len(source.node.output_descs):
