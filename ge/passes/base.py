@@ -84,6 +84,10 @@ class PatternFusionPass(FusionBasePass):
         """Return the patterns. Each is matched in turn until it is found no more."""
         raise NotImplementedError(f"{type(self).__name__} has no patterns")
 
+    def patterns_for(self, graph: Graph) -> Iterable[Pattern | Graph] | None:
+        """Return the patterns that are looked for in one graph (ours: built-in fusions leave out what cannot occur)."""
+        return self.patterns()
+
     def meet_requirements(self, match_result: MatchResult) -> bool:
         """Tell whether a match is to be replaced."""
         return True

@@ -88,7 +88,7 @@ def run_pattern_fusion(instance: PatternFusionPass, root: Graph, context: PassCo
     run = _PatternRun(instance, context, _Cap.of(root))
     changed = False
     for graph in _graphs(root):
-        patterns = run.patterns(config)
+        patterns = run.patterns(graph, config)
         if patterns is None:
             return changed
         changed |= run.over(graph, patterns)
@@ -149,10 +149,10 @@ class _PatternRun:
         self._meets = _hook(instance, "meet_requirements")
         self._replaces = _hook(instance, "replacement")
 
-    def patterns(self, config: PatternMatcherConfig | None) -> list[CompiledPattern] | None:
+    def patterns(self, graph: Graph, config: PatternMatcherConfig | None) -> list[CompiledPattern] | None:
         """Return the patterns that can be matched; ``None`` when ``patterns()`` fails: the pass does nothing then."""
         try:
-            given = self._instance.patterns()
+            given = self._instance.patterns_for(graph)
             if given is None:
                 return []
             if isinstance(given, str | bytes) or not isinstance(given, Iterable):
@@ -174,6 +174,8 @@ class _PatternRun:
 
     def over(self, graph: Graph, patterns: list[CompiledPattern]) -> bool:
         """Match one pattern after the other until it is found no more."""
+        if not patterns:
+            return False
         index, topology = NodeIndex(graph), Topology(graph)
         before = self._cap.done
         for pattern in patterns:
@@ -236,17 +238,24 @@ class _PatternRun:
             replacement = _checked_replacement(graph, match.boundary, "PatternFusionPass")
             if self._instance.infers_replacement:
                 infer_shape(graph, result)
-                _adopt_formats(replacement, match.boundary)
+                _adopt_descs(replacement, match.boundary)
         finally:
             result._invalidate()
         return replacement
 
 
-def _adopt_formats(replacement: Replacement, boundary: Boundary) -> None:
-    """Let the new outputs have the formats of the old ones: inference does not know them."""
+def _adopt_descs(replacement: Replacement, boundary: Boundary) -> None:
+    """Let the new outputs have the formats, attributes and names of unknown dims of the old ones.
+
+    Inference does not know the former, and would give the same names in every replacement.
+    """
     for new, old in zip(replacement.outputs, boundary.outputs, strict=True):
-        if new.node not in replacement.inputs:
-            new.desc.format, new.desc.origin_format = old.desc.format, old.desc.origin_format
+        if new.node in replacement.inputs:
+            continue
+        new.desc.format, new.desc.origin_format = old.desc.format, old.desc.origin_format
+        new.desc.attrs = new.desc.attrs | old.desc.attrs
+        if new.desc.shape == old.desc.shape:
+            new.desc.shape, new.desc.origin_shape = old.desc.shape, old.desc.origin_shape
 
 
 # -- single nodes ------------------------------------------------------------------------------------------------------
