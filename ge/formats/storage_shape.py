@@ -32,6 +32,8 @@ class RnnSizes:
     def row_parts(self, rows: int) -> tuple[int, ...]:
         """Return the parts of a weight's rows that are padded each for itself; none when ``rows`` fits no size."""
         state = self.hidden_size if self.state_size == -1 else self.state_size
+        if min(self.input_size, state) < 0:
+            return ()
         if rows == self.input_size + state:
             return (self.input_size, state)
         return (rows,) if rows in (state, self.input_size) else ()

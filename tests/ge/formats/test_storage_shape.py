@@ -16,10 +16,11 @@ from ge.formats import (
     LayoutError,
     PackedFormat,
     RnnSizes,
+    Transfer,
     expand_dims,
     storage_shape,
 )
-from ge.graph.tensor_desc import OpenDim
+from ge.graph.tensor_desc import OpenDim, Shape
 from ge.graph.types import DataType, Format
 from ge.graph.types import DataType as T
 from ge.graph.types import Format as F
@@ -139,6 +140,13 @@ def test_packed_c0_goes_before_that_of_the_element_type() -> None:
 )
 def test_recurrent_weights(layout: str, shape: list[int], expected: list[int]) -> None:
     assert shown(shape, "ND", layout, rnn=RnnSizes(hidden_size=40, input_size=30)) == expected
+
+
+def test_sizes_below_zero_fit_no_rows() -> None:
+    sizes = RnnSizes(hidden_size=40, input_size=-5)
+    assert shown([35, 160], "ND", "FRACTAL_ZN_RNN", rnn=sizes) == [35, 160]
+    with pytest.raises(LayoutError, match="not that of weights"):
+        Transfer.of(Shape((35, 160)), F.FORMAT_ND, F.FORMAT_FRACTAL_ZN_RNN, T.DT_FLOAT16, rnn=sizes)
 
 
 def test_the_state_may_have_a_size_of_its_own() -> None:
