@@ -145,7 +145,7 @@ def test_nothing_is_loaded_from_the_working_directory_by_itself(capsys) -> None:
     vendor(body("raise AssertionError"))
     status, lines = run(B, capsys)
     assert status == 0
-    assert "The folder ./opp is not used; --opp=opp would load its passes" in lines
+    assert "The folder ./opp is not used; --opp=opp would load its passes and operators" in lines
     assert not any("is not used" in line for line in run(f"{B} --opp=./opp", capsys)[1])
 
 
@@ -309,7 +309,11 @@ def test_a_pass_that_never_ends_its_rewriting(capsys) -> None:
         (swap("Neg", "Abs").replace("inputs[0])", "inputs[0]", 1), "E13029", "SyntaxError"),
         (swap("Neg", "Abs").replace("def found", "def run"), "E13029", "overrides run()"),
         (swap("Neg", "Abs", stage="AFTER_ALL"), "E13029", "AFTER_ALL"),
-        (swap("Neg", "Abs").replace("PassStage.BEFORE_INFER_SHAPE", "'Sometime'"), "E13030", "pass [Swap]"),
+        (
+            swap("Neg", "Abs").replace("PassStage.BEFORE_INFER_SHAPE", "'Sometime'"),
+            "E13030",
+            "[Swap] cannot be registered",
+        ),
         (swap("Neg", "Abs", name=""), "E13030", "name must not be empty"),
         (swap("Neg", "Abs") + swap("Neg", "Exp"), "E13030", "python pass name already exists: Swap"),
     ],
@@ -328,7 +332,7 @@ def test_case_34_one_name_in_two_files(capsys) -> None:
     vendor(swap("Neg", "Abs"), name="a")
     path = vendor(swap("Neg", "Abs"), name="b")
     found = error(run(f"{B} --opp=opp", capsys)[1])
-    assert found.startswith("E13030: The custom pass [Swap] cannot be registered.")
+    assert found.startswith("E13030: The custom pass or operator [Swap] cannot be registered.")
     assert path in found
 
 
@@ -337,7 +341,7 @@ def test_a_file_that_cannot_be_read(capsys) -> None:
     path.unlink()
     path.symlink_to("nowhere.py")
     found = error(run(f"{B} --opp=opp", capsys)[1])
-    assert found.startswith(f"E13029: The pass file [{path}] cannot be loaded. Reason: FileNotFoundError: ")
+    assert found.startswith(f"E13029: The plugin file [{path}] cannot be loaded. Reason: FileNotFoundError: ")
 
 
 @pytest.mark.parametrize(
