@@ -16,6 +16,7 @@ from ge.atomic_file import check_writable
 from ge.errors import ReportedError
 from ge.fusion_switches import FusionSwitches, parse_switch_list, read_switch_file
 from ge.graph.types import FORMAT_BY_TEXT
+from ge.mapped_file import why_unreadable
 from ge.option_table import OPTIONS, Kind, Status
 from ge.options import (
     INPUT_FORMATS,
@@ -250,6 +251,23 @@ def output_path(given: Given) -> None:
         check_writable(f"{given['output']}.om")
 
 
+def distinct_files(given: Given) -> None:
+    """E10001 for a result that would take the place of a file that is read, or of another result."""
+    taken = {
+        os.path.realpath(given[name]): option.flag
+        for name, option in OPTIONS.items()
+        if given[name] and option.rule.kind is Kind.FILE
+    }
+    suffixes = {"output": ".om"} if given.mode in _NEEDS_OUTPUT else {}
+    for name in ("output", "check_report", "json"):
+        path = given[name] and os.path.realpath(f"{given[name]}{suffixes.get(name, '')}")
+        if path in taken:
+            reason = f"the result would take the place of the file of {taken[path]}"
+            raise OPTIONS[name].refuse(given[name], reason)
+        if path:
+            taken[path] = OPTIONS[name].flag
+
+
 def kernel_choice(given: Given) -> None:
     """E10001 for ``--op_select_implmode`` and what goes with it."""
     _check_value(given, "op_select_implmode")
@@ -340,6 +358,9 @@ def passes_and_fusions(given: Given) -> None:
     if given["opp"]:
         option_grammar.check_input_directory(given["opp"], "--opp")
     if given["fusion_switch_file"]:
+        reason = why_unreadable(given["fusion_switch_file"])  # before it is opened: a pipe would never answer
+        if reason:
+            raise ReportedError("E21001", file=given["fusion_switch_file"], errmsg=reason)
         read_switch_file(given["fusion_switch_file"])
         option_grammar.check_input_file(given["fusion_switch_file"], "--fusion_switch_file")
     _check_value(given, "oo_level")
@@ -440,6 +461,7 @@ _COMPILE_CHECKS: tuple[Check, ...] = (
     passes_and_fusions,
     compression,
     check_report_path,
+    distinct_files,
     remaining_values,
     host_environment,
     outputs,
@@ -449,7 +471,7 @@ CHECKS: dict[Mode, tuple[Check, ...]] = {
     Mode.COMPILE_OM2: _COMPILE_CHECKS,
     Mode.COMPILE_EXEOM: _COMPILE_CHECKS,
     Mode.PRE_CHECK: tuple(step for step in _COMPILE_CHECKS if step is not output_path),
-    Mode.TO_JSON: (refuse_unimplemented, json_request),
-    Mode.TEXT_TO_JSON: (refuse_unimplemented, json_request),
+    Mode.TO_JSON: (refuse_unimplemented, json_request, distinct_files),
+    Mode.TEXT_TO_JSON: (refuse_unimplemented, json_request, distinct_files),
     Mode.DISPLAY: (refuse_unimplemented, display_request),
 }

@@ -69,7 +69,8 @@ def _run(argv: Sequence[str]) -> int:
     except ReportedError as error:
         return _fail(error.lines())
     if values.get("help") == "true":
-        show(help_text(USAGE, OPTIONS, NOTES))
+        for line in help_text(USAGE, OPTIONS, NOTES).splitlines():
+            show(line)
         return 0
     warnings: list[str] = []
     errors = _work(values, warnings)

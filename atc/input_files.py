@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ge.errors import ReportedError
+from ge.mapped_file import why_unreadable
 
 SUFFIXES = (".npy", ".bin")
 Array = NDArray[Any]
@@ -199,6 +200,12 @@ def _read(file: str, dtype: np.dtype[Any]) -> Array:
     return native if dtype.hasobject else native.view(dtype)
 
 
+_NPY_HEADERS: dict[tuple[int, int], Callable[[BinaryIO], tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
 @dataclass(frozen=True)
 class _Content:
     """What a file says about itself: bytes of data; dtype and shape of an ``.npy`` file, None and () of raw bytes."""
@@ -212,8 +219,9 @@ class _Content:
         """Look at the head of ``file``; R1023 if it cannot be used."""
         suffix = os.path.splitext(file)[1].lower()
         try:
-            if not os.path.isfile(file):
-                raise _unreadable(file, "it does not exist" if not os.path.exists(file) else "it is not a regular file")
+            reason = why_unreadable(file)
+            if reason:
+                raise _unreadable(file, reason)
             if suffix not in SUFFIXES:
                 raise _unreadable(file, f"its name must end with {' or '.join(SUFFIXES)}")
             size = os.path.getsize(file)
@@ -225,12 +233,12 @@ class _Content:
     def _of_npy(cls, file: str, size: int) -> _Content:
         with open(file, "rb") as stream:
             version = np.lib.format.read_magic(stream)
-            if version == (1, 0):
-                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-            elif version == (2, 0):
-                shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
-            else:
+            if version not in _NPY_HEADERS:
                 raise ValueError(f"version {version} of the .npy format is for structured data")
+            try:
+                shape, _, dtype = _NPY_HEADERS[version](stream)
+            except Exception as fault:  # numpy hands the text to parsers of Python, which fail in many ways
+                raise ValueError("its header is damaged") from fault
             start = stream.tell()
         if dtype.hasobject:
             raise ValueError("it holds Python objects, not numbers")

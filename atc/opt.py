@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import inspect
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from atc.plugins import load_pass_file
+from atc.terminal import guarded, show_error
 from ge.custom_ops import load_custom_ops
 from ge.errors import ReportedError
 from ge.graph import Graph
+from ge.mapped_file import MappedFile
 from ge.ops import using
 from ge.options import CompileOptions, Environment, parse_input_shape
 from ge.passes.bootstrap import PassFiles
@@ -24,9 +27,11 @@ from passes.driver import Driver, Step
 from passes.pipeline import compile_passes, named_passes
 from passes.selection import select_passes
 
+FAILED = 1
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("source", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("source", required=False, type=click.Path(path_type=Path))
 @click.option("--passes", "selection", help="Passes to run, name or name{option=value}, separated by commas.")
 @click.option(
     "--load",
@@ -116,10 +121,15 @@ def _session(input_shape: str) -> CompileSession:
 
 
 def _load(source: Path, session: CompileSession) -> Graph:
-    content = source.read_bytes()
-    if content.lstrip()[:6] in (b"graph ", b"graph\t") or content.lstrip()[:1] == b"#":
+    try:
+        mapped = MappedFile.open(source)
+    except (OSError, ValueError) as fault:
+        reason = (fault.strerror if isinstance(fault, OSError) else None) or str(fault)
+        raise ReportedError("E13001", file=source, errmsg=reason) from fault
+    head = b"" if mapped is None else mapped[:4096].lstrip()
+    if mapped is not None and head.startswith((b"graph ", b"graph\t", b"#")):
         try:
-            graph = parse_graph(content.decode())
+            graph = parse_graph(mapped[:].decode())
         except (GraphTextError, UnicodeDecodeError) as fault:
             raise ReportedError("E10001", value=source, parameter="SOURCE", reason=str(fault)) from fault
         verify(graph)
@@ -137,20 +147,42 @@ def _explanation(name: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run ``ge-opt`` and return its exit status: 0, 1 for a reported error, 2 for wrong usage."""
+    """Run ``ge-opt`` and return its exit status: 0, 1 for a reported error, 2 for wrong usage, 130 if interrupted."""
+    return guarded(lambda: _call(argv), FAILED)
+
+
+def _call(argv: list[str] | None) -> int:
+    """Do what is asked; this is the boundary where a fault of the program becomes E19999."""
     try:
         command.main(args=argv, prog_name="ge-opt", standalone_mode=False)
     except ReportedError as error:
-        click.echo("\n".join(error.lines()), err=True)
-        return 1
+        return _fail(error)
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except click.Abort:
-        return 1
+        raise KeyboardInterrupt from None
+    except BrokenPipeError:
+        raise
+    except MemoryError:
+        reason = "There is not enough memory for this graph."
+        return _fail(ReportedError("E19999", reason=reason, solution="Free memory or use a larger machine."))
+    except Exception as fault:  # noqa: BLE001 - the one boundary for faults of the program itself
+        frame = traceback.extract_tb(fault.__traceback__)[-1]
+        return _fail(ReportedError("E19999", reason=f"{type(fault).__name__} in {frame.name}: {fault}"))
     return 0
+
+
+def _fail(error: ReportedError) -> int:
+    for line in error.lines():
+        show_error(line)
+    return FAILED
 
 
 def entry() -> None:
     """Console entry point."""
     sys.exit(main())
+
+
+if __name__ == "__main__":
+    entry()

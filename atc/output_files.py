@@ -25,12 +25,17 @@ def output_folder(output: str, dirname: str) -> Path:
         return Path(output, os.path.normpath(dirname))
     stamp = time.strftime("%Y_%m_%d-%H_%M_%S")
     names = (stamp, *(f"{stamp}_{i}" for i in range(1, 1000)))
-    return next(folder for name in names if not (folder := Path(output, name)).exists() or name is names[-1])
+    return next(folder for name in names if not os.path.exists(folder := Path(output, name)) or name is names[-1])
 
 
 def sample_name(files: Sequence[str]) -> str:
     """Return the name that the results of a sample begin with: its first file without the last suffix."""
     return os.path.splitext(os.path.basename(files[0]))[0] if files else MADE_UP_NAME
+
+
+def result_paths(folder: Path, files: Sequence[str], n_outputs: int, form: str) -> list[Path]:
+    """Return where the outputs of the sample that was read from ``files`` are saved."""
+    return [folder / f"{sample_name(files)}_{number}.{form.lower()}" for number in range(n_outputs)]
 
 
 def check_names(samples: Sequence[Sequence[str]]) -> None:
@@ -41,6 +46,18 @@ def check_names(samples: Sequence[Sequence[str]]) -> None:
         if name in seen:
             raise ReportedError("R1041", first=seen[name], second=files[0], name=f"{name}_0")
         seen[name] = files[0]
+
+
+def check_inputs_stay(folder: Path, samples: Sequence[Sequence[str]], n_outputs: int, form: str) -> None:
+    """Raise R1043 if a result would take the place of a file that is read."""
+    if not folder.is_dir():
+        return
+    read = {os.path.realpath(file): file for files in samples for file in files}
+    for files in samples:
+        for target in result_paths(folder, files, n_outputs, form):
+            found = read.get(os.path.realpath(target))
+            if found is not None:
+                raise ReportedError("R1043", file=target, input=found)
 
 
 def check_division(runs: Sequence[Run], outputs: Sequence[Tensor]) -> None:
@@ -64,8 +81,7 @@ def save_run(folder: Path, run: Run, outputs: Sequence[Array], form: str) -> lis
     divided = [np.split(output, parts) if parts > 1 else [output] for output in outputs]
     paths = []
     for i, files in enumerate(run.wanted):
-        stem = sample_name(files)
-        targets = [folder / f"{stem}_{number}.{form.lower()}" for number in range(len(outputs))]
+        targets = result_paths(folder, files, len(outputs), form)
         for target, pieces in zip(targets, divided, strict=True):
             with atomic_file(target, code=CODE) as file:
                 write_array(file, pieces[i], form)
@@ -82,7 +98,8 @@ def write_array(file: BinaryIO, array: Array, form: str) -> None:
     if array.dtype.hasobject:
         array = array.astype("U")
         if form != "NPY":
-            file.write("".join(f"{text}\n" for text in array.reshape(-1).tolist()).encode())
+            lines = "".join(f"{text}\n" for text in array.reshape(-1).tolist())
+            file.write(lines.encode(errors="backslashreplace"))
             return
     if form == "BIN":
         file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

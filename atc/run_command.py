@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -73,7 +72,8 @@ def _run(argv: Sequence[str]) -> int:
     try:
         values = lex(argv, RUN_OPTIONS)
         if values.get("help") == "true":
-            show(help_text(USAGE, RUN_OPTIONS, NOTES))
+            for line in help_text(USAGE, RUN_OPTIONS, NOTES).splitlines():
+                show(line)
             return 0
         if "infer_queue_count" in values:
             show_error("WARNING: --infer_queue_count was withdrawn and is ignored")
@@ -85,11 +85,11 @@ def _run(argv: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except MemoryError:
-        reason = "There is not enough memory for this run."
-        return _fail(ReportedError("R1999", reason=reason, solution="Free memory or use a larger machine."))
+        return _fail(ReportedError("R1062", needed="too many", purpose="inputs and results", available="too few"))
     except Exception as fault:  # noqa: BLE001 - the one boundary for faults of the program itself
         if values.get("debug") == "true":
-            show_error(traceback.format_exc())
+            for line in traceback.format_exc().splitlines():
+                show_error(line)
         frame = traceback.extract_tb(fault.__traceback__)[-1]
         return _fail(ReportedError("R1999", reason=f"{type(fault).__name__} in {frame.name}: {fault}"))
     return 0
@@ -99,17 +99,14 @@ def open_session(options: RunOptions) -> Session:
     """Load the model; R1010 for what is no .om at all, the reader's own codes for what is wrong inside."""
     from ge.custom_ops import load_custom_ops
     from ge.errors import ReportedError
+    from ge.mapped_file import why_unreadable
     from ge.options import Environment
     from simulator.session import InferSession
 
     path = options.model
-    reason = ""
+    reason = why_unreadable(path)
     if not path.lower().endswith(".om"):
         reason = "its name does not end with .om; a model is compiled with atc first"
-    elif not os.path.isfile(path):
-        reason = "the path is not a regular file" if os.path.exists(path) else "the file does not exist"
-    elif not os.access(path, os.R_OK):
-        reason = "the file may not be read"
     if reason:
         raise ReportedError("R1010", path=path, reason=reason)
     threads = Environment.read().num_threads if options.threads is None else options.threads
@@ -173,7 +170,9 @@ def _run_at(
 
     turns = _planned(options, session, shapes)
     if folder and options.input:
-        output_files.check_names([sample for one, _ in turns for sample in one.wanted])
+        wanted = [sample for one, _ in turns for sample in one.wanted]
+        output_files.check_names(wanted)
+        output_files.check_inputs_stay(folder, wanted, len(session.get_outputs()), options.outfmt)
         output_files.check_division([one for one, _ in turns], session.get_outputs())
     samples: list[Sample] = []
     times: list[float] = []

@@ -18,8 +18,7 @@ def _count(least: int, most: int = _MAX_REPEATS) -> Rule:
     def check(text: str) -> str | None:
         if re.fullmatch("[0-9]{1,10}", text) and least <= int(text) <= most:
             return None
-        limit = f"from {least} to {most}" if most < _MAX_REPEATS else f"of at least {least}"
-        return f"it must be a number {limit}"
+        return f"it must be a number from {least} to {most}"
 
     return Rule(code="R1001", check=check)
 
@@ -232,6 +231,6 @@ def _check_dirname(values: Mapping[str, str]) -> None:
     if not values.get("output"):
         raise ReportedError("R1004", parameter="--output_dirname", needed="--output")
     parts = re.split(r"[/\\]" if os.name == "nt" else "/", name)
-    if os.path.isabs(name) or ".." in parts or not any(part not in ("", ".") for part in parts):
+    if os.path.isabs(name) or ".." in parts or "\0" in name or all(part in ("", ".") for part in parts):
         reason = "it must be a path inside --output, without '..'"
         raise RUN_OPTIONS["output_dirname"].refuse(name, reason)

@@ -87,10 +87,9 @@ def _values(dim: str, whole: str, parameter: str, allows_ranges: bool) -> range 
         high, step = (rest + [low, 1][len(rest) :])[:2]
         if low > high or step < 1 or high > MAX_DIM:
             raise _refuse(whole, parameter, f"'{part}' holds no number: it must go up, by steps of at least 1")
-        numbers = range(low, high + 1, step)
-        if len(numbers) + len(found) > MAX_SETS:
+        if (high - low) // step + 1 + len(found) > MAX_SETS:
             raise _refuse(whole, parameter, f"it stands for more than {MAX_SETS} sets of shapes")
-        found += numbers
+        found += range(low, high + 1, step)
     return found
 
 

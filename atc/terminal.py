@@ -1,42 +1,135 @@
-"""What all commands do around their work: streams that never fail on odd characters, interrupts, closed pipes."""
+"""What all commands do around their work: streams that may be closed or full or take few characters, and signals."""
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TextIO
 
 from atc import installation
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class StdoutLostError(BrokenPipeError):
+    """Nothing more can be shown: the reader has gone (``errno`` is EPIPE), or there is no room for it."""
+
+
+class _Terminated(BaseException):
+    """A signal asks the process to end. No ``Exception``: nothing but cleaning up may stand in its way."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(number)
 
 
 def show(line: str) -> None:
-    """Write a line to stdout at once, as it is."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    """Write a line to stdout at once; what a terminal would obey is escaped. Raises :class:`StdoutLostError`."""
+    try:
+        _write(sys.stdout, line)
+    except OSError as fault:
+        raise StdoutLostError(fault.errno or errno.EPIPE, fault.strerror or str(fault)) from fault
 
 
 def show_error(line: str) -> None:
-    """Write a line to stderr."""
-    sys.stderr.write(f"{line}\n")
+    """Write a line to stderr. One that cannot be written is lost: there is no other place to say so."""
+    try:
+        _write(sys.stderr, line)
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _write(stream: TextIO, line: str) -> None:
+    from ge.errors import printable  # not before it is known whose package ge is
+
+    stream.write(f"{printable(line)}\n")
+    stream.flush()
 
 
 def guarded(command: Callable[[], int], failed: int) -> int:
-    """Run ``command`` and return its exit status; ``failed`` if ``ge`` is not ours, 130 and 141 as shells have them."""
+    """Run ``command`` and return its exit status.
+
+    It is ``failed`` where ``ge`` is not ours or stdout cannot be written; where the reader of stdout has gone, or a
+    signal came, it is what shells have: 141, or 128 and the number of the signal.
+    """
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     foreign = installation.foreign_ge()
     if foreign:
-        show_error(installation.explanation(foreign))
+        with suppress(OSError):
+            sys.stderr.write(f"{installation.explanation(foreign)}\n")
         return failed
     try:
-        return command()
+        with _orderly_end():
+            return command()
     except KeyboardInterrupt:
         show_error("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        # the reader, such as `head`, has gone; what is still buffered must not raise again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+    except _Terminated as end:
+        show_error(f"ended by {signal.Signals(end.number).name}")
+        return 128 + end.number
+    except BrokenPipeError as fault:
+        _silence(sys.stdout)  # what is still buffered must not raise again at exit
+        if fault.errno in (None, errno.EPIPE):
+            return PIPE_CLOSED
+        return _report_lost_stdout(fault, failed)
+
+
+def _report_lost_stdout(fault: OSError, failed: int) -> int:
+    from ge.errors import ReportedError
+
+    solution = "Give stdout a file or pipe with room; what had been written before is complete."
+    for line in ReportedError("E13004", file="stdout", errmsg=fault.strerror, solution=solution).lines():
+        show_error(line)
+    return failed
+
+
+def _open_missing_streams() -> None:
+    """Lead streams that are closed (``>&-``) nowhere; otherwise the next file that is opened would take their place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open as long as the process runs
+
+
+def _silence(stream: TextIO) -> None:
+    with suppress(OSError, io.UnsupportedOperation):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+@contextmanager
+def _orderly_end() -> Iterator[None]:
+    """Make exceptions of the signals that end a process, so that unfinished files are removed.
+
+    The first one counts; while things are put in order, others are ignored. A signal that is ignored from outside, as
+    by ``nohup``, stays so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: dict[int, object] = {}
+
+    def end(number: int, frame: FrameType | None) -> None:
+        for known in before:
+            signal.signal(known, signal.SIG_IGN)
+        raise KeyboardInterrupt if number == signal.SIGINT else _Terminated(number)
+
+    for number in (getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)):
+        if signal.getsignal(number) not in (signal.SIG_IGN, None):
+            before[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]

@@ -48,14 +48,22 @@ def atomic_file(path: str | Path, *, code: str = "E13004") -> Iterator[BinaryIO]
 
 
 def write_atomically(path: str | Path, content: bytes | str, *, code: str = "E13004") -> None:
-    """Write ``content`` (text as UTF-8) to ``path``, whole or not at all."""
+    """Write ``content`` to ``path``, whole or not at all.
+
+    Text becomes UTF-8; what that cannot say (odd bytes of file names arrive as lone surrogates) is escaped as in JSON.
+    """
     with atomic_file(path, code=code) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
 
 
 def check_writable(path: str | Path, *, code: str = "E13004") -> None:
     """Report as ``code`` a ``path`` that can be seen to be unwritable, without touching the disk."""
-    target = os.path.realpath(path)
+    try:
+        target = os.path.realpath(path)
+    except OSError as fault:
+        raise _cannot_write(path, code, "the working directory is gone") from fault
+    except ValueError as fault:
+        raise _cannot_write(path, code, "no file can have this name") from fault
     try:
         mode = os.stat(target).st_mode
     except FileNotFoundError:

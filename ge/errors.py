@@ -7,6 +7,7 @@ CANN's meaning; ``R1xxx`` are those of ``om-run``.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from string import Formatter
 
@@ -17,6 +18,32 @@ class CatalogueEntry:
 
     template: str
     solution: str
+
+
+_MOST_SHOWN = 1000
+"""Characters of a value that a message shows; values come from files and command lines, of any length."""
+_UNPRINTABLE = re.compile(r"\n(?! )")
+
+
+def printable(text: str) -> str:
+    """Return ``text`` with escapes for what a terminal would obey: control characters, and breaks of the line.
+
+    A line that begins with a blank stays a line: it cannot be taken for one of the program's own.
+    """
+    if text.isprintable():
+        return text
+    lines = _UNPRINTABLE.sub(r"\\n", text).split("\n")
+    return "\n".join("".join(c if c.isprintable() else _escape(c) for c in line) for line in lines)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return f"{text[: _MOST_SHOWN // 2]} ... {text[-_MOST_SHOWN // 4 :]} ({len(text)} characters)"
 
 
 class ReportedError(Exception):
@@ -36,8 +63,9 @@ class ReportedError(Exception):
             raise KeyError(f"{code} needs the fields {missing}")
         self.code = code
         self.fields = fields
-        self.message = entry.template.format(**fields)
-        self.solution = entry.solution.format(**fields) if solution is None else solution
+        shown = {name: _shortened(printable(str(value))) for name, value in fields.items()}
+        self.message = entry.template.format(**shown)
+        self.solution = entry.solution.format(**shown) if solution is None else solution
         self.also = also
         super().__init__(f"{code}: {self.message}")
 
@@ -695,6 +723,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "R1042": CatalogueEntry(
         "Output [{name}] with shape {shape} cannot be divided into {parts} samples along its first axis.",
         "Give one file per run instead of packing {parts} files into a batch.",
+    ),
+    "R1043": CatalogueEntry(
+        "The result [{file}] would take the place of the input file [{input}].",
+        "Give another --output_dirname.",
     ),
     "R1050": CatalogueEntry(
         "The model stopped at node [{node}]. Reason: {reason}",

@@ -19,6 +19,19 @@ RELEASE_BYTES = 64 << 20
 _CAN_RELEASE = hasattr(mmap, "MADV_DONTNEED")
 
 
+def why_unreadable(path: str | Path) -> str:
+    """Return what keeps ``path`` from being read as a file; empty if nothing can be seen that does."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return "the file does not exist"
+    except (OSError, ValueError) as fault:
+        return (fault.strerror if isinstance(fault, OSError) else None) or "no file can have this name"
+    if not stat.S_ISREG(mode):
+        return "it is a directory, not a file" if stat.S_ISDIR(mode) else "it is not a regular file"
+    return "" if os.access(path, os.R_OK) else "the file may not be read"
+
+
 class NotMappableError(OSError):
     """The path leads to something that is not a regular file; ``strerror`` says so."""
 

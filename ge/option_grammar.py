@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ge.errors import ReportedError
 from ge.graph.types import DataType
+from ge.mapped_file import why_unreadable
 
 INT64_MAX = 2**63 - 1
 PATH_MAX = 4096
@@ -344,29 +345,21 @@ def check_path_characters(path: str, parameter: str) -> None:
 def check_input_file(path: str, parameter: str) -> None:
     """Raise E10001 unless ``path`` is a regular file that may be read and its real path has allowed characters."""
     _check_length(path, parameter)
-    real = os.path.realpath(path)
-    if not os.path.exists(real):
-        reason = "the file does not exist"
-    elif not os.path.isfile(real):
-        reason = "it is a directory, not a file" if os.path.isdir(real) else "it is not a regular file"
-    elif not os.access(real, os.R_OK):
-        reason = "the file may not be read"
-    else:
-        check_path_characters(real, parameter)
-        return
-    raise ReportedError("E10001", value=path, parameter=parameter, reason=reason, solution="Give an existing file.")
+    reason = why_unreadable(path)
+    if reason:
+        raise ReportedError("E10001", value=path, parameter=parameter, reason=reason, solution="Give an existing file.")
+    check_path_characters(os.path.realpath(path), parameter)
 
 
 def check_input_directory(path: str, parameter: str) -> None:
     """Raise E10001 unless ``path`` is an existing directory whose real path has allowed characters."""
     _check_length(path, parameter)
-    real = os.path.realpath(path)
-    if not os.path.isdir(real):
-        reason = "it is a file, not a directory" if os.path.exists(real) else "the directory does not exist"
+    if not os.path.isdir(path):
+        reason = "it is a file, not a directory" if os.path.exists(path) else "the directory does not exist"
         raise ReportedError(
             "E10001", value=path, parameter=parameter, reason=reason, solution="Give an existing directory."
         )
-    check_path_characters(real, parameter)
+    check_path_characters(os.path.realpath(path), parameter)
 
 
 def check_output_stem(path: str, parameter: str) -> None:

@@ -65,6 +65,17 @@ def test_unwritable_paths(path: str, tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there a working directory cannot be removed")
+def test_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(ReportedError) as error:
+        write_atomically("m.om", b"x")
+    assert error.value.code == "E13004"
+    assert "working directory" in error.value.message
+
+
 def test_device_is_not_replaced() -> None:
     with pytest.raises(ReportedError) as error:
         write_atomically(os.devnull, b"x")

@@ -25,6 +25,9 @@ def work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("m.onnx", "m.caffemodel", "w.cfg", "a.pbtxt", "a.txt", "m.om"):
         Path(name).write_text("no model")
+    Path("empty.cfg").touch()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo("pipe")
     return tmp_path
 
 
@@ -109,6 +112,12 @@ CASES = [
     ("os", f"{B} --host_env_os=windows", ["E10001"], "linux, minios"),
     ("streams", f"{B} --enable_single_stream=true --multi_stream_parallel_mode=cv", ["E10056"], "single_stream"),
     ("device", f"{B} --device_id=x", ["E10001"], "--device_id"),
+    ("takes-the-model", f"{B} --model=m.om --output=m", ["E10001"], "--model"),
+    ("report-takes-the-model", f"{B} --check_report=./m.onnx", ["E10001"], "--model"),
+    ("report-takes-a-file", f"{B} --op_precision_mode=empty.cfg --check_report=empty.cfg", ["E10001"], "--op_prec"),
+    ("report-takes-the-output", f"{B} --check_report=o/../o/m.om", ["E10001"], "--output"),
+    ("json-takes-the-om", "--mode=1 --om=m.om --json=m.om", ["E10001"], "--om"),
+    ("switches-pipe", f"{B} --fusion_switch_file=pipe", ["E21001"], "not a regular file"),
     ("amct", f"{B} --compression_optimize_conf=w.cfg", ["E10001"], "AMCT"),
 ]
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from atc.input_files import Run
-from atc.output_files import check_names, output_folder, sample_name, save_run, write_array
+from atc.output_files import check_inputs_stay, check_names, output_folder, sample_name, save_run, write_array
 from atc.run_summary import Sample, Statistics, Summary
+from ge.atomic_file import write_atomically
 from ge.errors import ReportedError
 
 
@@ -79,6 +80,24 @@ def test_samples_with_dots_do_not_collide_but_equal_names_do() -> None:
         check_names([["one/a.npy"], ["two/a.bin"]])
     assert error.value.code == "R1041"
     assert "[one/a.npy] and [two/a.bin]" in error.value.message
+
+
+def test_no_result_takes_the_place_of_an_input(tmp_path: Path) -> None:
+    files = [str(tmp_path / name) for name in ("a.bin", "a_0.bin")]
+    check_inputs_stay(tmp_path / "later", [files], 2, "BIN")
+    check_inputs_stay(tmp_path, [files], 2, "NPY")
+    check_inputs_stay(tmp_path, [files[:1]], 2, "BIN")
+    with pytest.raises(ReportedError) as error:
+        check_inputs_stay(tmp_path, [files], 2, "BIN")
+    assert error.value.code == "R1043"
+    assert "a_0.bin" in error.value.message
+
+
+def test_names_of_files_may_hold_any_bytes(tmp_path: Path) -> None:
+    odd = "\udcff"
+    text = Summary([], 1, [Sample([f"{odd}.npy"], [])]).text({})
+    write_atomically(tmp_path / "s.json", text)
+    assert json.loads((tmp_path / "s.json").read_text())["filesinfo"]["0"]["infiles"] == [f"{odd}.npy"]
 
 
 def test_batch_is_divided_and_padding_is_dropped(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ def test_a_file_has_a_set_on_each_line(tmp_path: Path) -> None:
         (f"a:1~{MAX_SETS + 1}", "more than"),
         ("a:1~200;b:1~200", "more than"),
         ("a:1~9000000000000000000", "more than"),
+        ("a:0~9223372036854775807", "more than"),
     ],
 )
 def test_faulty_ranges(text: str, part: str) -> None:
