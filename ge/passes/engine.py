@@ -158,7 +158,7 @@ class _PatternRun:
             if isinstance(given, str | bytes) or not isinstance(given, Iterable):
                 raise TypeError(f"patterns() must return Patterns or Graphs, not {type(given).__name__}")
             patterns = [ensure_pattern(item) for item in given]
-        except Exception as fault:  # noqa: BLE001 - user code; GE goes on without the pass
+        except (Exception, SystemExit) as fault:  # noqa: BLE001 - user code; GE goes on without the pass
             where = described(fault, type(self._instance))
             self._context.warn(f"custom pass {self._name} does nothing: patterns() failed: {where}")
             return None
@@ -215,7 +215,7 @@ class _PatternRun:
         try:
             if not self._meets(result, self._context):
                 return self._context.take_refusal() or "meet_requirements() says no"
-        except Exception as fault:  # noqa: BLE001 - user code; GE takes this for a no
+        except (Exception, SystemExit) as fault:  # noqa: BLE001 - user code; GE takes this for a no
             where = described(fault, type(self._instance))
             self._context.warn(f"custom pass {self._name} leaves a match alone: meet_requirements() failed: {where}")
             return "meet_requirements() failed"
@@ -279,7 +279,7 @@ def _decomposed(instance: DecomposePass, node: Node, context: PassContext, cap: 
     name = context.get_pass_name()
     try:
         is_wanted = bool(_hook(instance, "meet_requirements")(node, context))
-    except Exception as fault:  # noqa: BLE001 - user code; GE takes this for a no
+    except (Exception, SystemExit) as fault:  # noqa: BLE001 - user code; GE takes this for a no
         where = described(fault, type(instance))
         context.warn(f"custom pass {name} leaves node {node.name} alone: meet_requirements() failed: {where}")
         is_wanted = False

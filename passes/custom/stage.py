@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from typing import ClassVar
 
+from ge.constant_values import ConstantValues
 from ge.errors import ReportedError
-from ge.graph import CycleError, Graph, NodeOut
+from ge.graph import Graph, Node, NodeOut
 from ge.graph_inference import infer_graph
+from ge.ops import infer_node
 from ge.passes.base import PassStage
 from ge.passes.context import PassContext
 from ge.passes.engine import FAILED, PassFailure, run_pass
@@ -24,7 +26,8 @@ class CustomStage:
 
     1. A pass that is switched off is not even made.
     2. After each pass that may have changed something the graph is verified and inferred anew, and its inputs and
-       results must be those from before; otherwise the compile fails with E13028, which names the pass.
+       results must be those from before; otherwise the compile fails with E13028, which names the pass. Once storage
+       formats are chosen only nodes without descriptors are inferred: inference knows nothing of storage.
     3. From stage AfterInferShape on a pass has to give its new nodes descriptors, because CANN would miss them; here
        they are inferred, with a warning.
     """
@@ -106,16 +109,30 @@ def _check(
         raise _failed(name, f"it changes the interface: {change}")
     bare = [out for out in missing_descs(graph) if out not in unknown]
     try:
-        infer_graph(graph)
+        if _has_storage_formats(graph):
+            _infer_nodes(graph, {out.node for out in bare})
+        else:
+            infer_graph(graph)
     except ReportedError as fault:
         raise _failed(name, f"what it leaves cannot be inferred: {fault.message}") from fault
-    except CycleError as cycle:
-        raise _failed(name, f"it leaves a {cycle}") from cycle
     change = before.change(graph)
     if change:
         raise _failed(name, f"it changes the interface: {change}")
     if descriptor.stage is not PassStage.BEFORE_INFER_SHAPE:
         _warn_of_missing(name, [out for out in bare if not out.desc.origin_shape.is_unknown_rank()], session)
+
+
+def _has_storage_formats(graph: Graph) -> bool:
+    descs = (desc for part in graph.all_graphs() for node in part for desc in node.output_descs)
+    return any((desc.shape, desc.format) != (desc.origin_shape, desc.origin_format) for desc in descs)
+
+
+def _infer_nodes(graph: Graph, nodes: set[Node]) -> None:
+    values = ConstantValues()
+    for part in graph.all_graphs() if nodes else []:
+        for node in part.topological_order():
+            if node in nodes:
+                infer_node(node, values.known_input)
 
 
 def _warn_of_missing(name: str, bare: list[NodeOut], session: CompileSession) -> None:

@@ -250,6 +250,19 @@ def test_case_33_patterns_that_raise_leave_the_pass_idle() -> None:
     assert ["does nothing: patterns() failed: ValueError: boom" in w for w in result.warnings] == [True]
 
 
+def leave(*args: object) -> None:
+    raise SystemExit(0)
+
+
+def test_hooks_cannot_end_the_process() -> None:
+    idle = type("Idle", (replacing(REPLACEMENTS["inputs"]),), {"patterns": leave})
+    assert "does nothing: patterns() failed: SystemExit" in run(idle, TEXT).warnings[0]
+    refusing = replacing(REPLACEMENTS["inputs"], lambda self, match: leave())
+    assert "meet_requirements() failed: SystemExit" in run(refusing, TEXT).warnings[0]
+    with pytest.raises(PassFailure, match=r"replacement\(\) raised SystemExit"):
+        run(replacing(lambda self, match: leave()), TEXT)
+
+
 @pytest.mark.parametrize("given", ["text", 7, [3], [None]])
 def test_patterns_that_are_none_leave_the_pass_idle(given) -> None:
     class Odd(PatternFusionPass):

@@ -364,6 +364,25 @@ def test_nothing_is_said_before_shapes_are_inferred() -> None:
     assert target.warnings == []
 
 
+STORED = """graph g(%x: f16[1,32,4,4]@NCHW | [1,2,4,4,16]@NC1HWC0) {
+  %a = Abs(%x) -> f16[1,32,4,4]@NCHW | [1,2,4,4,16]@NC1HWC0
+  %b = Neg(%a) -> f16[1,32,4,4]@NCHW | [1,2,4,4,16]@NC1HWC0
+  return %b
+}"""
+
+
+def test_storage_formats_are_left_alone_by_the_checks() -> None:
+    """Inference knows origin shapes only: what has a descriptor keeps it, what has none gets the origin view."""
+    target = session()
+    replacing(target, PassStage.AFTER_ORIGIN_GRAPH_OPTIMIZE, infers=False)
+    graph = parse_graph(STORED)
+    AfterOriginGraphOptimize().run(graph, target)
+    shapes = {n.type: (n.output_descs[0].shape.dims, n.output_descs[0].origin_shape.dims) for n in graph}
+    assert shapes["Data"] == shapes["Neg"] == ([1, 2, 4, 4, 16], [1, 32, 4, 4])
+    assert shapes["Exp"] == shapes["Relu"] == ([1, 32, 4, 4], [1, 32, 4, 4])
+    assert "leaves nodes without shapes" in target.warnings[0]
+
+
 # -- the whole pipeline ------------------------------------------------------------------------------------------------
 def test_what_becomes_of_constants_is_folded() -> None:
     """A constant that a pass splits is split when the model is compiled."""
