@@ -55,13 +55,12 @@ def _by_function(n: NodeBuilder, definition: OpDef, function: Callable[[NodeBuil
         raise
     except (Exception, SystemExit) as fault:
         raise n.fail(f"{file}, {located(fault, file)}") from fault
-    items = found if isinstance(found, list | tuple) else [found]
+    if isinstance(found, Node | NodeOut):  # an output is a tuple too
+        return found
+    items = list(found) if isinstance(found, list | tuple) else []
     if not items or not all(isinstance(item, Node | NodeOut) for item in items):
         raise n.fail(f"its mapping function ({file}) returns {found!r}, not a node or outputs of nodes")
-    if isinstance(found, list | tuple):
-        return [item.output() if isinstance(item, Node) else item for item in found]
-    result: Outputs = found
-    return result
+    return [item.output() if isinstance(item, Node) else item for item in items]
 
 
 def _check_inputs(n: NodeBuilder, definition: OpDef) -> None:
