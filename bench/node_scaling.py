@@ -3,10 +3,10 @@
     python -m bench.node_scaling [FORM ...] [--nodes 1000 5000 20000] [--runs 3] [--json FILE]
 
 Per form of graph (`models/synthetic_graphs.py`) and size: the best processor time of some runs, and what a node costs.
-(Processor time, since all of it is one thread of Python, and other work on the machine would bend the curve.) A
-straight line costs the same per node at every size. The goals: a node of the largest graph costs at most twice as much as one of
-the smallest, and 20,000 nodes of one graph compile, saving included, in less than six seconds (those of `branches` lie
-in 13,000 graphs). Exits with status 1 if a goal is missed.
+(Processor time: all of it is one thread of Python, and other work on the machine would bend the curve.) A straight line
+costs the same per node at every size. The goals: a node of the largest graph costs at most twice as much as one of the
+smallest, and 20,000 nodes of one graph compile, saving included, in less than six seconds (those of `branches` lie in
+13,000 graphs). Exits with status 1 if a goal is missed.
 """
 
 from __future__ import annotations

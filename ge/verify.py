@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ge.call_tree import CallFault, callers
 from ge.errors import ReportedError
 from ge.graph import CycleError, Graph, Node
 from ge.ops import lookup
-from ge.ops.signature import Arity
+from ge.ops.signature import Arity, Signature
 
 
 def verify(graph: Graph) -> None:
@@ -40,20 +42,15 @@ def _verify_one(graph: Graph) -> None:
         raise fault(cycle.nodes[0], str(cycle)) from cycle
 
 
-def _verify_ports(node: Node, fault: object) -> None:
-    assert callable(fault)
+def _verify_ports(node: Node, fault: Callable[[Node, str], ReportedError]) -> None:
     definition = lookup(node.type)
     assert definition is not None
     signature = definition.signature
     count, most = len(node.inputs), signature.max_inputs
     if count < signature.min_inputs or (most is not None and count > most):
         raise fault(node, f"has {count} inputs, the signature takes {signature.min_inputs}..{most}")
-    slices = signature.input_slices(count)
-    for port in signature.inputs:
-        if port.arity is Arity.REQUIRED and any(s is None for s in node.inputs[slices[port.name]]):
-            raise fault(node, f"required input {port.name} is not connected")
-    if node.type == "NetOutput" and None in node.inputs:
-        raise fault(node, f"result {node.inputs.index(None)} is not connected")
+    if None in node.inputs:
+        _verify_absent(node, signature, fault)
     if len(node.input_descs) != count:
         raise fault(node, f"has {count} inputs but {len(node.input_descs)} input descriptors")
     for slot, source in enumerate(node.inputs):
@@ -68,3 +65,12 @@ def _verify_ports(node: Node, fault: object) -> None:
             source.desc.data_type,
         ):
             raise fault(node, f"input {slot} is {desc!r}, its producer {source} makes {source.desc!r}")
+
+
+def _verify_absent(node: Node, signature: Signature, fault: Callable[[Node, str], ReportedError]) -> None:
+    slices = signature.input_slices(len(node.inputs))
+    for port in signature.inputs:
+        if port.arity is Arity.REQUIRED and None in node.inputs[slices[port.name]]:
+            raise fault(node, f"required input {port.name} is not connected")
+    if node.type == "NetOutput":
+        raise fault(node, f"result {node.inputs.index(None)} is not connected")

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from ge.graph.types import DataType
@@ -55,11 +57,21 @@ class Signature:
     attrs: dict[str, AttrSpec]
     subgraphs: tuple[Port, ...]
 
-    def input_slices(self, n_inputs: int) -> dict[str, slice]:
+    def input_slices(self, n_inputs: int) -> Mapping[str, slice]:
         """Map input names to slots of a node with ``n_inputs`` flat inputs (trailing optionals may be left out).
 
         At most one input is dynamic; it takes what the others leave.
         """
+        found = self._slices.get(n_inputs)
+        if found is None:
+            found = self._slices[n_inputs] = self._slices_of(n_inputs)
+        return found
+
+    @cached_property
+    def _slices(self) -> dict[int, dict[str, slice]]:
+        return {}
+
+    def _slices_of(self, n_inputs: int) -> dict[str, slice]:
         spare = n_inputs - sum(p.arity is not Arity.DYNAMIC for p in self.inputs)
         start, found = 0, {}
         for port in self.inputs:
@@ -68,19 +80,19 @@ class Signature:
             start += width
         return found
 
-    @property
+    @cached_property
     def min_inputs(self) -> int:
         """Fewest flat inputs of a well-formed node."""
         required = [i for i, p in enumerate(self.inputs) if p.arity is Arity.REQUIRED]
         dynamic_before = sum(p.arity is Arity.DYNAMIC for p in self.inputs[: required[-1]]) if required else 0
         return required[-1] + 1 - dynamic_before if required else 0
 
-    @property
+    @cached_property
     def max_inputs(self) -> int | None:
         """Most flat inputs; ``None`` when one of them is dynamic."""
         return None if any(p.arity is Arity.DYNAMIC for p in self.inputs) else len(self.inputs)
 
-    @property
+    @cached_property
     def has_dynamic_output(self) -> bool:
         """True when the number of outputs is chosen per node."""
         return any(p.arity is Arity.DYNAMIC for p in self.outputs)
