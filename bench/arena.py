@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def main() -> None:
     refused: list[str] = []
     print(f"{'model':<32} {'arena MB':>10} {'bound MB':>10} {'ratio':>7} {'without reuse MB':>17}")
     for name, (path, shape) in models().items():
-        options = {"input_shape": shape} if shape else {}
+        options: dict[str, Any] = {"input_shape": shape} if shape else {}
         try:
             model = atc.compile_model(
                 path, framework=5, soc_version="Ascend310P3", precision_mode_v2="origin", **options
