@@ -120,8 +120,8 @@ class Comparison:
 def compare(before: GraphFile, after: GraphFile) -> Comparison:
     """Compare two files. Raises E13005 as :func:`atc.graph_view.graphs_of`."""
     detail, basis = _common_detail(before, after)
-    graphs = [graphs_of(file, detail) for file in (before, after)]
-    return Comparison(before, after, basis, tuple(_compare_graphs(*graphs)))
+    pairs = _compare_graphs(graphs_of(before, detail), graphs_of(after, detail), basis)
+    return Comparison(before, after, basis, tuple(pairs))
 
 
 def _common_detail(before: GraphFile, after: GraphFile) -> tuple[Detail | None, Basis]:
@@ -131,7 +131,7 @@ def _common_detail(before: GraphFile, after: GraphFile) -> tuple[Detail | None, 
     return detail, {1: Basis.NO_BODIES, 2: Basis.NO_TEXTS, 3: Basis.LINKS}[detail]
 
 
-def _compare_graphs(before: list[GraphView], after: list[GraphView]) -> Iterator[GraphPair]:
+def _compare_graphs(before: list[GraphView], after: list[GraphView], basis: Basis) -> Iterator[GraphPair]:
     """Pair the roots, bodies of equal names, and bodies that are called in the same places."""
     counterparts = {graph.name: graph for graph in after[1:]}
     open_before = {graph.name: graph for graph in before[1:]}
@@ -147,7 +147,8 @@ def _compare_graphs(before: list[GraphView], after: list[GraphView]) -> Iterator
                 if body in open_before and body_after in counterparts:
                     renamed[body] = body_after
                     waiting.append((open_before.pop(body), counterparts.pop(body_after)))
-        yield _compare_graph(one, other, matching, renamed)
+        nodes = _compare_nodes(one, other, matching, renamed)
+        yield GraphPair(one, other, tuple(nodes), tuple(_graph_differences(one, other, matching, basis)))
     for graph in open_before.values():
         gone = tuple(NodePair(node, None, ()) for node in graph.nodes.values())
         yield GraphPair(graph, None, gone, (Difference(Change.REMOVED, "body", graph.name, ""),))
@@ -156,15 +157,14 @@ def _compare_graphs(before: list[GraphView], after: list[GraphView]) -> Iterator
         yield GraphPair(None, graph, new, (Difference(Change.ADDED, "body", "", graph.name),))
 
 
-def _compare_graph(
+def _compare_nodes(
     before: GraphView, after: GraphView, matching: Mapping[str, str], renamed_bodies: Mapping[str, str]
-) -> GraphPair:
+) -> Iterator[NodePair]:
     pairs = [
         NodePair(node, counterpart, tuple(_node_differences(node, counterpart, matching, renamed_bodies)))
         for node, counterpart in ((before.nodes[name], after.nodes[other]) for name, other in matching.items())
     ]
-    nodes = _in_order(before, after, {pair.node.name: pair for pair in pairs}, matching)
-    return GraphPair(before, after, tuple(nodes), tuple(_graph_differences(before, after, matching)))
+    return _in_order(before, after, {pair.node.name: pair for pair in pairs}, matching)
 
 
 def _in_order(
@@ -184,18 +184,26 @@ def _in_order(
         yield from (NodePair(gone, None, ()) for gone in removed.get(name, ()))
 
 
-def _graph_differences(before: GraphView, after: GraphView, matching: Mapping[str, str]) -> Iterator[Difference]:
+def _graph_differences(
+    before: GraphView, after: GraphView, matching: Mapping[str, str], basis: Basis
+) -> Iterator[Difference]:
     if before.name != after.name:
         yield Difference(Change.RENAMED, "name", before.name, after.name)
     if not (before.has_net_output and after.has_net_output):  # whose inputs say the same
-        for index, (one, other) in enumerate(zip_longest(before.results, after.results, fillvalue="")):
+        results = [graph.results if basis is Basis.EVERYTHING else _producers(graph) for graph in (before, after)]
+        for index, (one, other) in enumerate(zip_longest(*results, fillvalue="")):
             if _counterpart(one, matching) != other:
-                yield Difference(Change.REWIRED, f"result {index}", one, other)
+                yield Difference(Change.REWIRED, f"result {index}", one.removesuffix(":"), other.removesuffix(":"))
     if before.result_names and after.result_names and before.result_names != after.result_names:
         yield Difference(
             Change.ATTRIBUTES, "names of results", ", ".join(before.result_names), ", ".join(after.result_names)
         )
     yield from _attr_differences(before.attrs, after.attrs)
+
+
+def _producers(graph: GraphView) -> tuple[str, ...]:
+    """Return the nodes that give results, each once: all that a ge_onnx dump without NetOutput tells of them."""
+    return tuple(dict.fromkeys(f"{source.rpartition(':')[0]}:" for source in graph.results))
 
 
 def _node_differences(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from atc.graph_changes import Basis, Change, Comparison, Difference, GraphPair, NodePair
-from atc.graph_file import GraphFile
+from atc.graph_file import GraphFile, Kind
 from atc.graph_view import GraphView, NodeView
 from ge.dump.settings import Detail
 
@@ -41,7 +41,7 @@ def summary_lines(file: GraphFile, graphs: Sequence[GraphView]) -> list[Line]:
     lines = [Line(f"{file.path}: {_described(file)}", HEADING)]
     lines.append(Line(f"graph {root.name}: {_counted(len(root.nodes), 'node')}" + _bodies_counted(bodies)))
     lines += _table("inputs", [(node.name, _first_tensor(node)) for node in root.data_nodes])
-    lines += _table("outputs", list(_results(root)))
+    lines += _table("outputs", list(_results(root, file.kind)))
     lines += _histogram("operators", Counter(node.type for node in nodes))
     tensors = [tensor for node in nodes for tensor in node.outputs]
     lines += _histogram("element types", Counter(tensor.dtype for tensor in tensors))
@@ -82,9 +82,12 @@ def _first_tensor(node: NodeView) -> str:
     return node.outputs[0].text if node.outputs else "?"
 
 
-def _results(graph: GraphView) -> Iterator[tuple[str, str]]:
+def _results(graph: GraphView, kind: Kind) -> Iterator[tuple[str, str]]:
     for index, source in enumerate(graph.results):
-        tensor = graph.tensor(source)
+        tensor, producer = graph.tensor(source), graph.nodes.get(source.rpartition(":")[0])
+        if kind is Kind.GE_ONNX and not graph.has_net_output and producer is not None and len(producer.outputs) > 1:
+            yield f"{producer.name}:?", "?"  # such a dump tells the node only
+            continue
         name = graph.result_names[index] if graph.result_names else ""
         yield source, ("?" if tensor is None else tensor.text) + (f"  {name}" if name else "")
 

@@ -251,6 +251,17 @@ def test_what_one_file_does_not_tell_is_not_compared(capsys: pytest.CaptureFixtu
     assert diff(texts[1], AFTER, capsys)[0] == 0
 
 
+def test_results_of_dumps_before_there_is_a_net_output(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "graph g(%x: f32[1]@ND) {{ %two:2 = A(%x) -> f32[1]@ND, f32[1]@ND {} return {} }}"
+    graph = parse_graph(text.format("", "%two:1, %x, %two"))
+    dump = onnx_text(model_message(graph, Detail.FULL), Detail.FULL)
+    assert diff(dump, text.format("", "%two:1, %x, %two"), capsys)[0] == 0
+    status, shown = diff(dump, text.format("%out:0 = NetOutput(%two:1, %x, %two)", ""), capsys)
+    assert (status, "result" in shown) == (1, False)
+    status, shown = diff(dump, text.format("", "%x, %two"), capsys)
+    assert (status, "result 0: two -> x\n" in shown) == (1, True)
+
+
 def test_constants_without_data_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     graph = parse_graph(BEFORE)
     text = proto_text(model_message(graph, Detail.WITHOUT_WEIGHTS), Detail.WITHOUT_WEIGHTS)

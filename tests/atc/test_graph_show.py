@@ -108,6 +108,13 @@ bodies
     )
 
 
+def test_a_dump_without_net_output_does_not_tell_which_output_is_the_result(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "graph g(%x: f32[1]@ND) { %two:2 = A(%x) -> i8[1]@ND, f32[2]@ND return %two:1, %x }"
+    assert "outputs\n  two:1  f32[2]@ND\n  x:0    f32[1]@ND\n" in shown(text, capsys)
+    dump = onnx_text(model_message(parse_graph(text), Detail.FULL), Detail.FULL)
+    assert "outputs\n  two:?  ?\n  x:0    f32[1]@ND\n" in shown(dump, capsys)
+
+
 def test_an_empty_graph(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown("graph g() { return }", capsys) == "net.txt: graph text\ngraph g: 0 nodes\n"
 
