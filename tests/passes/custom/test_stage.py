@@ -45,9 +45,9 @@ TEXT = """graph g(%x: f32[4]@ND) {
 
 
 def session(**options: object) -> CompileSession:
-    lines: list[str] = []
-    found = CompileSession(CompileOptions(**options), Environment(), lines.append)
-    return found
+    """A session whose pipeline has no built-in fusions."""
+    switches = {"fusion_switches": FusionSwitches(is_level_one=True)}
+    return CompileSession(CompileOptions(**(switches | options)), Environment())
 
 
 def register(
