@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -17,6 +18,8 @@ from atc import installation
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+_TIME_TO_END = 2.0
+"""Seconds in which a command that is ended must be done with putting things in order."""
 
 
 class StdoutLostError(BrokenPipeError):
@@ -112,17 +115,21 @@ def _silence(stream: TextIO) -> None:
 def _orderly_end() -> Iterator[None]:
     """Make exceptions of the signals that end a process, so that unfinished files are removed.
 
-    The first one counts; while things are put in order, others are ignored. A signal that is ignored from outside, as
-    by ``nohup``, stays so.
+    The first one counts: others are ignored for as long as it takes to put things in order (but not for ever, since
+    Python drops exceptions that come while it is inside of a callback), and afterwards they end the process without a
+    word. A signal that is ignored from outside, as by ``nohup``, stays so.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before: dict[int, object] = {}
+    came: list[float] = []
 
     def end(number: int, frame: FrameType | None) -> None:
-        for known in before:
-            signal.signal(known, signal.SIG_IGN)
+        now = time.monotonic()
+        if came and now - came[-1] < _TIME_TO_END:
+            return
+        came.append(now)
         raise KeyboardInterrupt if number == signal.SIGINT else _Terminated(number)
 
     for number in (getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)):
@@ -132,4 +139,4 @@ def _orderly_end() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, signal.SIG_DFL if came else handler)  # type: ignore[arg-type]
