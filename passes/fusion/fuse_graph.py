@@ -9,12 +9,58 @@ from ge.graph import Graph
 from ge.passes import PassContext
 from ge.passes.engine import run_pass
 from ge.session import CompileSession
+from passes.fusion.drop_idle_node import DropIdleNode
+from passes.fusion.drop_neutral_operand import DropNeutralOperand
+from passes.fusion.fold_batch_norm import FoldBatchNorm
+from passes.fusion.fold_conv_bias import FoldConvBias
+from passes.fusion.fold_conv_scale import FoldConvScale
+from passes.fusion.fold_matmul_bias import FoldMatMulBias
+from passes.fusion.fold_matmul_scale import FoldMatMulScale
+from passes.fusion.fold_pad_into_conv import FoldPadIntoConv
+from passes.fusion.fold_pad_into_pool import FoldPadIntoPool
+from passes.fusion.fuse_gelu import FuseGelu
+from passes.fusion.fuse_gelu_tanh import FuseGeluTanh
+from passes.fusion.fuse_hard_swish import FuseHardSwish
+from passes.fusion.fuse_layer_norm import FuseLayerNorm
+from passes.fusion.fuse_matmul_transpose import FuseMatMulTranspose
+from passes.fusion.fuse_rms_norm import FuseRmsNorm
+from passes.fusion.fuse_softmax import FuseSoftmax
+from passes.fusion.fuse_swish import FuseSwish
 from passes.fusion.graph_fusion import GraphFusion
-from passes.fusion.reshape_reshape import ReshapeReshape
+from passes.fusion.join_split import JoinSplit
+from passes.fusion.merge_reshapes import MergeReshapes
+from passes.fusion.merge_scale_and_shift import MergeScaleAndShift
+from passes.fusion.merge_transposes import MergeTransposes
 
 logger = logging.getLogger("atc")
 
-BUILTIN_FUSIONS: tuple[type[GraphFusion], ...] = (ReshapeReshape,)
+BUILTIN_FUSIONS: tuple[type[GraphFusion], ...] = (
+    # what exporters write in many operators: before anything takes their numbers apart
+    FuseGelu,
+    FuseGeluTanh,
+    FuseLayerNorm,
+    FuseRmsNorm,
+    FuseSoftmax,
+    FuseSwish,
+    FuseHardSwish,
+    # what does nothing
+    DropNeutralOperand,
+    DropIdleNode,
+    JoinSplit,
+    # a Transpose may become a Reshape
+    MergeTransposes,
+    MergeReshapes,
+    # what is left of factors and addends is one factor, then one addend: so are they folded into weights
+    MergeScaleAndShift,
+    FoldBatchNorm,
+    FoldConvScale,
+    FoldConvBias,
+    FoldPadIntoConv,
+    FoldPadIntoPool,
+    FuseMatMulTranspose,
+    FoldMatMulScale,
+    FoldMatMulBias,
+)
 """In the order in which they run."""
 
 

@@ -1,0 +1,133 @@
+"""Arithmetic on constants inside a sketch: done now, or left to nodes that run once at load.
+
+Numbers are float64 until they are stored, so that a folded weight is rounded once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ge.graph import DataType, Format, NodeOut
+from ge.graph.types import NARROW_FLOATS, numpy_dtype
+from ge.ops.registry import Array
+from ge.ops.rounding import round_to_odd
+from ge.tensor_memory import LOAD_TIME_CONST
+from passes.fusion.constants import value_of
+from passes.fusion.sketch import Sketch
+
+_UFUNCS: dict[str, Any] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "RealDiv": np.divide, "Sqrt": np.sqrt}
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A float64 constant: its ``value``, or, where a load-time constant takes part, the tensor ``source`` to be."""
+
+    sketch: Sketch
+    shape: tuple[int, ...]
+    value: Array | None = None
+    source: NodeOut | None = None
+
+    @classmethod
+    def of(cls, sketch: Sketch, feeding: NodeOut) -> Constant:
+        """Return a constant that feeds the sketch."""
+        value, shape = value_of(feeding), tuple(feeding.desc.origin_shape)
+        if value is not None:
+            return cls(sketch, shape, value=value.astype(np.float64))
+        return cls(sketch, shape, source=at_load(sketch, "Cast", sketch.input_of(feeding), dst_type=DataType.DT_DOUBLE))
+
+    @classmethod
+    def number(cls, sketch: Sketch, value: float) -> Constant:
+        """Return a scalar."""
+        return cls.filled(sketch, (), value)
+
+    @classmethod
+    def filled(cls, sketch: Sketch, shape: tuple[int, ...], value: float) -> Constant:
+        """Return a constant whose elements are all the same."""
+        return cls(sketch, shape, value=np.full(shape, value, np.float64))
+
+    def __add__(self, other: Constant | float) -> Constant:
+        return self._with("Add", other)
+
+    def __sub__(self, other: Constant | float) -> Constant:
+        return self._with("Sub", other)
+
+    def __mul__(self, other: Constant | float) -> Constant:
+        return self._with("Mul", other)
+
+    def __truediv__(self, other: Constant | float) -> Constant:
+        return self._with("RealDiv", other)
+
+    def sqrt(self) -> Constant:
+        """Return the square root of each element."""
+        return self._made("Sqrt", self.shape, self)
+
+    def _with(self, type: str, other: Constant | float) -> Constant:
+        second = other if isinstance(other, Constant) else Constant.number(self.sketch, other)
+        return self._made(type, np.broadcast_shapes(self.shape, second.shape), self, second)
+
+    def _made(self, type: str, shape: tuple[int, ...], *operands: Constant) -> Constant:
+        if all(operand.value is not None for operand in operands):
+            with np.errstate(all="ignore"):
+                value = _UFUNCS[type](*[operand.value for operand in operands])
+            return Constant(self.sketch, shape, value=np.asarray(value))
+        inputs = [operand._tensor() for operand in operands]
+        return Constant(self.sketch, shape, source=at_load(self.sketch, type, *inputs))
+
+    def reshape(self, dims: tuple[int, ...]) -> Constant:
+        """Return the elements in another shape; one dim may be -1."""
+        shape = tuple(prod(self.shape) // -prod(dims) if dim == -1 else dim for dim in dims)
+        if self.value is not None:
+            return Constant(self.sketch, shape, value=self.value.reshape(shape))
+        reshaped = at_load(self.sketch, "Reshape", self.source, self.sketch.ints(shape))
+        return Constant(self.sketch, shape, source=reshaped)
+
+    def transpose(self) -> Constant:
+        """Return the transposed of a matrix."""
+        shape = self.shape[::-1]
+        if self.value is not None:
+            return Constant(self.sketch, shape, value=self.value.T)
+        return Constant(
+            self.sketch, shape, source=at_load(self.sketch, "Transpose", self.source, self.sketch.ints((1, 0)))
+        )
+
+    def is_storable(self, dtype: DataType) -> bool:
+        """False if an element is known to be no finite number in ``dtype``, or to become 0 there."""
+        if self.value is None:
+            return True
+        kept = rounded(self.value, dtype).astype(np.float64)
+        return bool(np.isfinite(kept).all() and not np.any((kept == 0) & (self.value != 0)))
+
+    def is_everywhere(self, number: float) -> bool:
+        """True if all elements are known to be ``number``."""
+        return self.value is not None and bool(np.all(self.value == number))
+
+    def _tensor(self) -> NodeOut:
+        if self.source is not None:
+            return self.source
+        assert self.value is not None
+        return self.sketch.const(self.value)
+
+    def stored(self, dtype: DataType, format: Format = Format.FORMAT_ND) -> NodeOut:
+        """Return a tensor of the sketch that holds the numbers, rounded to ``dtype``."""
+        if self.value is not None:
+            return self.sketch.const(rounded(self.value, dtype), format)
+        assert self.source is not None
+        return at_load(self.sketch, "Cast", self.source, dst_type=dtype)
+
+
+def at_load(sketch: Sketch, type: str, *inputs: NodeOut | None, **attrs: Any) -> NodeOut:
+    """Add a node that runs once at load."""
+    made = sketch.add(type, *inputs, **attrs)
+    made.node.attrs[LOAD_TIME_CONST] = True
+    return made
+
+
+def rounded(value: Array, dtype: DataType) -> Array:
+    """Round float64 numbers to ``dtype`` in one go."""
+    with np.errstate(all="ignore"):
+        narrow = dtype in NARROW_FLOATS and dtype is not DataType.DT_FLOAT16
+        return np.ascontiguousarray((round_to_odd(value) if narrow else value).astype(numpy_dtype(dtype)))
