@@ -16,7 +16,7 @@ demo: $(VENV)/.runtime ## compile the digits model, run it on sample images, pri
 	@$(BIN)/python models/digits/show.py
 
 test: $(VENV)/.test ## run the tests (under ten minutes)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-all: $(VENV)/.test $(VENV)/.train ## run all tests, also those with large models
 	$(BIN)/python -m pytest

@@ -100,7 +100,7 @@ GRAPH_DEF = b"\x0a\x10\x0a\x01x\x12\x0bPlaceholder" + b"\x22\x02\x08\x1b"
         (GRAPH_DEF, "TensorFlow GraphDef"),
         (_zip(), "zip archive"),
         (pickle.dumps({"a": 1}, protocol=2), "pickle"),
-        (gzip.compress(b"x"), "gzip"),
+        (gzip.compress(b"x", mtime=0), "gzip"),
         (_npy(), "numpy array"),
         (b"IMOD" + bytes(300), "offline model"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n", "Git LFS"),

@@ -91,10 +91,12 @@ def test_files_are_for_their_owner_only(net: Graph) -> None:
 @pytest.mark.parametrize(
     ("variables", "folder"),
     [
-        ({}, "."),
-        ({"DUMP_GRAPH_PATH": "a/b"}, f"a/b/{FOLDER}"),
-        ({"ASCEND_WORK_PATH": "w"}, "w"),
-        ({"NPU_COLLECT_PATH": "n", "DUMP_GRAPH_PATH": "a"}, f"n/extra-info/graph/{os.getpid()}_0"),
+        pytest.param({}, ".", id="nothing set"),
+        pytest.param({"DUMP_GRAPH_PATH": "a/b"}, f"a/b/{FOLDER}", id="dump path"),
+        pytest.param({"ASCEND_WORK_PATH": "w"}, "w", id="work path"),
+        pytest.param(
+            {"NPU_COLLECT_PATH": "n", "DUMP_GRAPH_PATH": "a"}, f"n/extra-info/graph/{os.getpid()}_0", id="collect path"
+        ),
     ],
 )
 def test_folders_are_made(variables: dict[str, str], folder: str, net: Graph) -> None:
