@@ -6,6 +6,7 @@ bytes are added behind the last one and the whole is rounded up to 512 again. Eq
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -18,6 +19,7 @@ from ge.plan import ALIGNMENT, align
 from ge.proto.tensor_bytes import Array, chunks
 
 TAIL_BYTES = 32
+MAX_COMPARED = 16
 _SAMPLE_BYTES = 64
 
 _Fingerprint = tuple[int, int, bytes]
@@ -33,7 +35,7 @@ class WeightsPool:
     def __init__(self) -> None:
         self._end = ALIGNMENT
         self._placed: list[tuple[int, Tensor]] = []
-        self._candidates: dict[_Fingerprint, list[tuple[int, Tensor]]] = {}
+        self._groups: dict[_Fingerprint, _Group] = {}
 
     @property
     def size(self) -> int:
@@ -50,12 +52,12 @@ class WeightsPool:
         mapped = MappedFile.behind(tensor.array)
         if mapped is not None:
             mapped.check_unchanged()
-        alike = self._candidates.setdefault(_fingerprint(tensor), [])
-        for offset, other in alike:
-            if _equal(tensor, other):
-                return offset
+        alike = self._groups.setdefault(_fingerprint(tensor), _Group())
+        known = alike.find(tensor)
+        if known is not None:
+            return known
         offset = self._end
-        alike.append((offset, tensor))
+        alike.add(tensor, offset)
         self._placed.append((offset, tensor))
         self._end = align(offset + tensor.nbytes)
         return offset
@@ -74,10 +76,35 @@ class WeightsPool:
         file.write(bytes(self.size - position))
 
 
+class _Group:
+    """Constants that look alike. A few are compared with each other, which ends at the first difference; where there
+    are many, each is read once, for its digest."""
+
+    def __init__(self) -> None:
+        self._members: list[tuple[Tensor, int]] = []
+        self._by_digest: dict[bytes, int] = {}
+
+    def find(self, tensor: Tensor) -> int | None:
+        """Return the offset of the constant that equals ``tensor``."""
+        if len(self._members) <= MAX_COMPARED:
+            return next((offset for other, offset in self._members if _equal(tensor, other)), None)
+        if not self._by_digest:
+            self._by_digest = {_digest(other): offset for other, offset in self._members}
+        return self._by_digest.get(_digest(tensor))
+
+    def add(self, tensor: Tensor, offset: int) -> None:
+        """Add a constant that equals none."""
+        self._members.append((tensor, offset))
+        if self._by_digest:
+            self._by_digest[_digest(tensor)] = offset
+
+
 def _fingerprint(tensor: Tensor) -> _Fingerprint:
     """Size, element width and a few elements from the beginning, the middle and the end."""
     width = bit_width(tensor.data_type)
     array, count = tensor.array, _SAMPLE_BYTES * 8 // width
+    if array.size <= count:
+        return tensor.nbytes, width, array.tobytes() + array.dtype.byteorder.encode()
     flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
     middle = array.size // 2
     pieces = (flat[:count], flat[middle : middle + count], flat[max(array.size - count, 0) :])
@@ -89,6 +116,13 @@ def _equal(a: Tensor, b: Tensor) -> bool:
     if a.array is b.array:
         return True
     return all(np.array_equal(x, y) for x, y in zip(_stored(a), _stored(b), strict=True))
+
+
+def _digest(tensor: Tensor) -> bytes:
+    found = hashlib.blake2b(digest_size=16)
+    for chunk in _stored(tensor):
+        found.update(chunk.data)
+    return found.digest()
 
 
 def _stored(tensor: Tensor) -> Iterator[Array]:
