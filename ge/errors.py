@@ -74,8 +74,12 @@ class ReportedError(Exception):
         text = [f"{self.code}: {self.message}"]
         if self.solution:
             text.append(f"        Solution: {self.solution}")
-        for error in self.also:
-            text.extend(error.lines())
+        shown = {tuple(text)}
+        for error in self.also:  # two nodes of one name, for instance, say the same
+            further = error.lines()
+            if tuple(further) not in shown:
+                text.extend(further)
+            shown.add(tuple(further))
         return text
 
 
@@ -564,8 +568,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "Check that the file is a complete ONNX model and not a tensor or a training file.",
     ),
     "E16005": CatalogueEntry(
-        "The ONNX model imports the default operator set {domain_version_size} times with different versions.",
-        "Keep one import of the default domain.",
+        "The domain [{domain}] is imported in {domain_version_size} versions, {versions}, by {owner}.",
+        "Keep one entry per domain in opset_import, that of the opset which the model was exported with.",
     ),
     # Internal faults, warnings and the engine
     "E19999": CatalogueEntry(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ge.errors import ReportedError
 from ge.graph import Graph
-from ge.option_grammar import Dim
+from ge.option_grammar import Dim, open_dims
 from ge.options import Mode
 from ge.session import CompileSession
 from parsers.onnx import (
@@ -53,7 +53,7 @@ from parsers.onnx.graph_builder import Feed, GraphBuilder, ModelContext
 from parsers.onnx.model import LoadedModel, Source, load_model
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxValue, give_names, read_graph
 from parsers.onnx.opset import Opsets
-from parsers.onnx.out_nodes import choose_outputs
+from parsers.onnx.out_nodes import choose_outputs, warn_of_declarations
 from parsers.onnx.precheck import CheckedNode, check_nodes, refuse
 from parsers.onnx.scope import Scope
 from parsers.onnx.weights import TensorReader
@@ -129,6 +129,8 @@ def parse(source: Source, session: CompileSession) -> Graph:
     builder.add_initializers(model, builder.scope)
     builder.add_nodes(model.nodes, builder.scope)
     choose_outputs(builder, model, options.out_nodes)
+    if not any(_is_other(value, options.input_shape.get(value.name)) for value in inputs):
+        warn_of_declarations(builder, model.outputs)
     return graph
 
 
@@ -183,6 +185,11 @@ def _check_given(inputs: Sequence[OnnxValue], shapes: Mapping[str, Sequence[Dim]
         solution=f'Fix them, for example with --input_shape="{fixed}", or leave them to run time with -1 or a range '
         f'low~high per dimension: --input_shape="{still_open}".',
     )
+
+
+def _is_other(value: OnnxValue, asked: Sequence[Dim] | None) -> bool:
+    """True when a fixed dim of a model input has been given another size."""
+    return asked is not None and any(0 < a != b for a, b in zip(value.dims or [], open_dims(asked), strict=False))
 
 
 def _graph_name(name: str) -> str:

@@ -27,8 +27,19 @@ class Opsets:
         self, imports: Iterable[OperatorSetIdProto], owner: str, defaults: Mapping[str, int] | None = None
     ) -> None:
         self.versions: dict[str, int] = {} if defaults is None else dict(defaults)
+        imported: dict[str, set[int]] = {}
         for entry in imports:
-            self.versions[normal_domain(entry.domain)] = entry.version
+            imported.setdefault(normal_domain(entry.domain), set()).add(entry.version)
+        for domain, found_versions in imported.items():
+            if len(found_versions) > 1:
+                raise ReportedError(
+                    "E16005",
+                    domain_version_size=len(found_versions),
+                    domain=domain or "ai.onnx",
+                    versions=sorted(found_versions),
+                    owner=owner,
+                )
+            self.versions[domain] = found_versions.pop()
         version = self.versions.get(DEFAULT_DOMAIN)
         if version is not None and not OLDEST_OPSET <= version <= NEWEST_OPSET:
             found = "newer" if version > NEWEST_OPSET else "older"

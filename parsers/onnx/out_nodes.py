@@ -8,7 +8,8 @@ from ge.errors import ReportedError
 from ge.graph import NodeOut
 from ge.option_grammar import OutNode
 from parsers.onnx.graph_builder import GraphBuilder
-from parsers.onnx.onnx_graph import OnnxGraph
+from parsers.onnx.onnx_graph import OnnxGraph, OnnxValue
+from parsers.onnx.weights import DATA_TYPES
 
 
 def choose_outputs(builder: GraphBuilder, source: OnnxGraph, requested: Sequence[OutNode]) -> None:
@@ -28,6 +29,28 @@ def choose_outputs(builder: GraphBuilder, source: OnnxGraph, requested: Sequence
         out.desc.attrs["_origin_output_tensor_name"] = name
 
 
+def warn_of_declarations(builder: GraphBuilder, outputs: Sequence[OnnxValue]) -> None:
+    """Warn of outputs whose type or shape is not what the model says of them; what its nodes make counts."""
+    for value in outputs:
+        found = builder.scope.values.get(value.name)
+        if value.kind != "tensor_type" or found is None:
+            continue
+        desc = found.desc
+        dims = list(desc.shape)
+        is_ranked = value.dims is not None and not desc.shape.is_unknown_rank()
+        other_type = value.elem_type in DATA_TYPES and DATA_TYPES[value.elem_type] is not desc.data_type
+        other_shape = is_ranked and not _agree(value.dims or [], dims)
+        if other_type or other_shape:
+            builder.session.warn(
+                f"the model declares its output {value.name} as {value.describe()}, but its nodes make "
+                f"{desc.data_type.name.removeprefix('DT_')} {dims}"
+            )
+
+
+def _agree(declared: Sequence[int], made: Sequence[int]) -> bool:
+    return len(declared) == len(made) and all(a == b or a < 1 or b < 0 for a, b in zip(declared, made, strict=True))
+
+
 def _find(
     builder: GraphBuilder, item: OutNode, outputs_by_node: dict[str, list[str]], graph_outputs: list[str]
 ) -> tuple[str, NodeOut]:
@@ -45,7 +68,7 @@ def _find(
         raise ReportedError("E10016", opname=item.name, parameter="--out_nodes")
     tensors = outputs_by_node[item.name]
     if item.index >= len(tensors) or results[item.index] is None:
-        reason = f"node [{item.name}] has {len(tensors)} outputs"
+        reason = f"node [{item.name}] has {len(tensors)} output{'' if len(tensors) == 1 else 's'}, counted from 0"
         raise ReportedError("E10003", value=whole_name, parameter="--out_nodes", reason=reason)
     found = results[item.index]
     assert found is not None

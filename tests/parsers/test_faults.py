@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from ge.errors import ReportedError
 from ge.option_grammar import OutNode
-from parsers.onnx import precheck
+from parsers.onnx import parse, precheck
 from tests.parsers.evaluation import parse_model, session
 from tests.parsers.onnx_models import graph, model, node, one, value
 
@@ -79,6 +79,22 @@ def test_opset_out_of_range(opset: int, word: str) -> None:
     assert word in fault.solution
 
 
+@pytest.mark.parametrize(("domain", "versions"), [("", [17, 13]), ("ai.onnx", [17]), ("my", [1, 2])])
+def test_two_versions_of_one_domain(domain: str, versions: list[int]) -> None:
+    source = model([node("Relu", "x")], opset=13)
+    source.opset_import.extend(helper.make_opsetid(domain, version) for version in versions)
+    fault = refused(source)
+    assert fault.code == "E16005"
+    assert domain in fault.message
+    assert str(sorted({*versions, 13} if domain != "my" else versions)) in fault.message
+
+
+def test_one_version_said_twice_is_one() -> None:
+    source = model([node("Relu", "x")], opset=13)
+    source.opset_import.append(helper.make_opsetid("ai.onnx", 13))
+    assert [n.type for n in parse_model(source)] == ["Data", "Relu"]
+
+
 def test_precheck_lists_every_node() -> None:
     nodes = [node("Foo", "x", "t", "a"), node("Relu", "t", "u", "b"), node("Abs", "u", "y", "b")]
     checked = precheck(model(nodes), session())
@@ -92,6 +108,7 @@ def test_precheck_lists_every_node() -> None:
 def test_two_nodes_of_one_name() -> None:
     fault = refused(model([node("Relu", "x", "t", "a"), node("Abs", "t", "y", "a")]))
     assert [(code, name) for code, name, _ in all_of(fault)] == [("E13009", "a"), ("E13009", "a")]
+    assert [line[:6] for line in fault.lines()] == ["E13009", " " * 6]  # said once
 
 
 def test_node_named_like_an_input() -> None:
@@ -290,3 +307,24 @@ def test_an_opset_version_of_64_bits(version: int) -> None:
         assert all_of(refused(source)) == [("E13010", "n", f"ai.onnx.ml::{version}::Binarizer")]
     else:  # newer than any known version: the newest schema rules
         assert [n.type for n in parse_model(source)][1:] != []
+
+
+@pytest.mark.parametrize(
+    ("declared", "options", "told"),
+    [
+        (value("y", [9, 9]), {}, "FLOAT [9, 9], but its nodes make FLOAT [2, 3]"),
+        (value("y", [2]), {}, "FLOAT [2], but its nodes make FLOAT [2, 3]"),
+        (value("y", [2, 3], TensorProto.INT64), {}, "INT64 [2, 3], but its nodes make FLOAT [2, 3]"),
+        (value("y", [2, 3]), {}, None),
+        (value("y", ["n", 3]), {}, None),
+        (value("y", None), {}, None),
+        (value("y", [2, 3]), {"input_shape": {"x": (-1, 3)}}, None),
+        (value("y", [2, 3]), {"input_shape": {"x": (4, 3)}}, None),  # asked for: the declared shape is no longer meant
+    ],
+)
+def test_outputs_that_are_not_as_declared(declared: Any, options: dict[str, Any], told: str | None) -> None:
+    compile_session = session(**options)
+    source = model([node("Relu", "x")], [value("x", [2, 3])], [declared])
+    parse(source.SerializeToString(), compile_session)
+    wanted = [] if told is None else [f"the model declares its output y as {told}"]
+    assert compile_session.warnings == wanted

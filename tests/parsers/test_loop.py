@@ -118,7 +118,7 @@ def test_a_trip_count_alone_decides_where_the_condition_stays_true() -> None:
 
 def test_a_loop_that_nothing_ends_is_warned_about() -> None:
     content = body([], [value("i", [], I64), value("go", [], BOOL)], [value("go", [], BOOL), value("i", [], I64)])
-    source = model([node("Loop", "_ _", "y", "forever", body=content)], [value("x", [3])], [value("y", None)])
+    source = model([node("Loop", "_ _", "y", "forever", body=content)], [value("x", [3])], [value("y", None, I64)])
     state = session()
     parse(source.SerializeToString(), state)
     assert state.warnings == ["node forever (Loop) never ends: nothing limits it"]
