@@ -66,10 +66,15 @@ def find_mapping(domain: str, op_type: str) -> MapFunction | None:
 
     Operators of users come last: they add to what there is.
     """
+    if (domain, op_type) in _MAPPINGS:
+        return built_in_mapping(domain, op_type)
+    return custom_mapping(domain, op_type)
+
+
+def built_in_mapping(domain: str, op_type: str) -> MapFunction | None:
+    """Like ``find_mapping``, without operators of users."""
     found = _MAPPINGS.get((domain, op_type))
-    if isinstance(found, Row) and lookup(found.type) is None:
-        return None
-    return custom_mapping(domain, op_type) if found is None else found
+    return None if isinstance(found, Row) and lookup(found.type) is None else found
 
 
 def mapped_operators() -> list[tuple[str, str]]:

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from onnx import defs
+
 from ge.errors import ReportedError
 from parsers.onnx.custom import custom_mapping
 from parsers.onnx.functions import Functions, operators_of_body
-from parsers.onnx.mapping import find_mapping
+from parsers.onnx.mapping import built_in_mapping
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxNode
 from parsers.onnx.opset import Opsets, schema_of, type_string
 
@@ -59,12 +61,16 @@ def _support(node: OnnxNode, opsets: Opsets, functions: Functions, path: str) ->
 
 @cache
 def is_supported(domain: str, op_type: str, version: int) -> bool:
-    """Tell whether an operator of ONNX can be mapped, or is defined by ONNX through others that can be."""
+    """Tell whether an operator can be mapped, or is defined by ONNX through others that can be.
+
+    One that ONNX knows must be in ``version``; of one that it does not know (of another domain, for one) there is only
+    the mapping.
+    """
     schema = schema_of(domain, op_type, version)
+    if built_in_mapping(domain, op_type) is not None:
+        return schema is not None or not defs.has(op_type, domain=domain)
     if schema is None:
         return False
-    if find_mapping(domain, op_type) is not None:
-        return True
     smaller = operators_of_body(schema, version)
     return smaller is not None and all(is_supported(*operator) for operator in smaller)
 
