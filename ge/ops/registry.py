@@ -229,9 +229,16 @@ class InferContext:
         value = self.value(name)
         return None if value is None else [int(v) for v in np.ravel(value)]
 
-    def fail(self, reason: str, *, value: object = "") -> ReportedError:
-        """Return the error for arguments that do not fit: ``raise ctx.fail("...")``."""
-        return ReportedError("E14001", opname=self.node.name, optype=self.node.type, value=value, reason=reason)
+    def fail(self, reason: str, *, value: object = None) -> ReportedError:
+        """Return the error for arguments that do not fit: ``raise ctx.fail("...")``.
+
+        ``value`` names the argument in question; without it all connected inputs are named.
+        """
+        named = ", ".join(name for name in self._slices if self._is_connected(name)) if value is None else value
+        return ReportedError("E14001", opname=self.node.name, optype=self.node.type, value=named, reason=reason)
+
+    def _is_connected(self, name: str) -> bool:
+        return any(source is not None for source in self.node.inputs[self._slices[name]])
 
 
 _REGISTRY: dict[str, OpDef] = {}
