@@ -28,13 +28,18 @@ def custom_mapping(domain: str, op_type: str) -> Callable[[NodeBuilder], Outputs
 
 
 def check_onnx_names(operators: OperatorSet) -> None:
-    """Raise E13030 for a custom operator that is to stand for an operator which ONNX defines."""
+    """Raise E13030 for a custom operator that is to stand for one which ONNX defines, or the front end maps itself."""
+    from parsers.onnx.mapping import mapped_operators  # that module imports this one
+
+    mapped = frozenset(mapped_operators())
     for definition, form in operators.onnx_operators():
-        if defs.has(form.type, domain=form.domain):
+        is_defined = defs.has(form.type, domain=form.domain)
+        if is_defined or (form.domain, form.type) in mapped:
+            owner = f"ONNX itself defines {form}" if is_defined else f"{form} has a meaning here"
             raise ReportedError(
                 "E13030",
                 passname=definition.type,
-                reason=f"{operators.file_of(definition.type)}: ONNX itself defines {form}, which cannot be replaced",
+                reason=f"{operators.file_of(definition.type)}: {owner}, which cannot be replaced",
                 solution="Give the operator a domain of its own, in the model and in onnx= of the declaration.",
             )
 

@@ -14,7 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from ge.custom_ops import custom_operators
 from ge.errors import ReportedError
 from ge.graph import DataType, Graph, Node, Tensor
-from parsers.onnx import check_onnx_names, parse, precheck
+from parsers.onnx import check_onnx_names, mapping, parse, precheck
 from tests.parsers.evaluation import evaluate, parse_model, session
 from tests.parsers.onnx_models import graph, model, node, value
 
@@ -99,6 +99,15 @@ def test_operators_of_onnx_cannot_be_replaced(tmp_path, name) -> None:
     full = name if "::" in name else f"ai.onnx::{name}"
     assert (caught.value.code, caught.value.fields["passname"]) == ("E13030", "Mine")
     assert f"{tmp_path / 'mine.py'}: ONNX itself defines {full}" in caught.value.message
+
+
+def test_operators_of_other_domains_that_are_mapped_here_cannot_be_replaced(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(mapping._MAPPINGS, ("com.example", "Known"), mapping.Row("Relu"))
+    with (
+        pytest.raises(ReportedError, match=r"E13030.*com\.example::Known has a meaning here"),
+        declared(tmp_path, "Mine(x)", "lambda op, x: x", onnx="'com.example::Known'"),
+    ):
+        pass
 
 
 def test_the_domain_must_be_imported(tmp_path) -> None:
