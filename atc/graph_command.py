@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 
@@ -30,6 +31,13 @@ _INPUT_SHAPE = click.option(
     metavar="SHAPES",
     help="Shapes of the inputs of an ONNX model, as for atc.",
 )
+_CUSTOM_OPS = click.option(
+    "--custom-ops",
+    "--custom_ops",
+    default="",
+    metavar="DIR",
+    help="Folder with the files of the custom operators of an ONNX model, or an opp folder.",
+)
 _HTML = click.option("--html", metavar="FILE", help="Also write a page with all nodes, to be opened in a browser.")
 
 
@@ -45,14 +53,15 @@ def command() -> None:
 @command.command("show")
 @click.argument("file")
 @_INPUT_SHAPE
+@_CUSTOM_OPS
 @_HTML
-def show_graph(file: str, input_shape: str, html: str | None) -> int:
+def show_graph(file: str, input_shape: str, custom_ops: str, html: str | None) -> int:
     """Show inputs, outputs, operators, element types, formats and constants of FILE."""
     from atc.graph_file import load
     from atc.graph_report import summary_lines
     from atc.graph_view import graphs_of
 
-    with working(f"reading {file}"), collector_at_rest():
+    with _operators(custom_ops), working(f"reading {file}"), collector_at_rest():
         found = load(file, input_shape)
         graphs = graphs_of(found, with_constants=html is not None)
     _print(summary_lines(found, graphs))
@@ -68,8 +77,9 @@ def show_graph(file: str, input_shape: str, html: str | None) -> int:
 @click.argument("b")
 @click.option("--all", "show_all", is_flag=True, help="Show every difference, not only the first few of each kind.")
 @_INPUT_SHAPE
+@_CUSTOM_OPS
 @_HTML
-def diff_graphs(a: str, b: str, show_all: bool, input_shape: str, html: str | None) -> int:
+def diff_graphs(a: str, b: str, show_all: bool, input_shape: str, custom_ops: str, html: str | None) -> int:
     """Show what has changed from A to B: nodes removed, added, renamed, rewired; attributes, types, formats, shapes.
 
     Nodes are the same if they have the same name, or a new name but the same place in the graph. Ids, streams and
@@ -79,7 +89,7 @@ def diff_graphs(a: str, b: str, show_all: bool, input_shape: str, html: str | No
     from atc.graph_file import load
     from atc.graph_report import comparison_lines
 
-    with working(f"comparing {a} with {b}"), collector_at_rest():
+    with _operators(custom_ops), working(f"comparing {a} with {b}"), collector_at_rest():
         comparison = compare(load(a, input_shape), load(b, input_shape))
     _print(comparison_lines(comparison, show_all=show_all))
     if html is not None:
@@ -87,6 +97,22 @@ def diff_graphs(a: str, b: str, show_all: bool, input_shape: str, html: str | No
 
         _write_page(html, comparison_page(comparison))
     return EQUAL if comparison.is_equal else DIFFERENT
+
+
+@contextmanager
+def _operators(folder: str) -> Iterator[None]:
+    """Let the custom operators of a folder be known in the block; none is loaded where none is named."""
+    if not folder:
+        yield
+        return
+    from ge.custom_ops import load_custom_ops
+    from ge.ops import using
+    from parsers.onnx import check_onnx_names
+
+    operators = load_custom_ops(folder, show_error)
+    check_onnx_names(operators)
+    with using(operators):
+        yield
 
 
 def _write_page(path: str, page: str) -> None:

@@ -496,7 +496,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "E13010": CatalogueEntry(
         "No parser for node [{opname}] of type [{optype}].",
         "Replace the node in the model, export it with an opset that has a supported form, or declare the operator in "
-        "a file of <opp>/vendors/<vendor>/custom_ops and name that folder with --opp.",
+        "a file of <opp>/vendors/<vendor>/custom_ops and name <opp> with --opp (ge-opt, atc graph: --custom-ops).",
     ),
     "E13014": CatalogueEntry(
         "Value [{value}] for [{parameter}] of operator [{opname}] is invalid. Reason: {reason}",

@@ -144,7 +144,7 @@ def test_a_compile_without_the_operator_names_node_and_remedy(tmp_path, opp, cap
     out = capsys.readouterr().out
     assert "The folder ./opp is not used; --opp=opp would load its passes and operators" in out
     assert "E13010: No parser for node [clip] of type [acme.signal::1::SoftClip]." in out
-    assert "<opp>/vendors/<vendor>/custom_ops and name that folder with --opp" in out
+    assert "<opp>/vendors/<vendor>/custom_ops and name <opp> with --opp" in out
     assert not Path("m.om").exists()
 
 
@@ -164,6 +164,23 @@ def test_other_modes_of_atc(tmp_path, opp, capsys, monkeypatch) -> None:
         assert atc_main(arguments) == 0
         assert "Loaded" not in capsys.readouterr().out
     assert '"SoftClip"' in Path("om.json").read_text()
+
+
+def test_looking_at_graphs(tmp_path, opp, capsys, monkeypatch) -> None:
+    """A model needs its operators to become a graph; graphs that are there need none."""
+    monkeypatch.chdir(tmp_path)
+    onnx.save(clip_model(), "m.onnx")
+    assert run_atc(Path("m.onnx"), Path("m"), "--opp=opp") == 0
+    capsys.readouterr()
+    for name, options in (("m.om", []), ("m.onnx", ["--custom-ops=opp"])):
+        assert atc_main(["graph", "show", name, *options]) == 0
+        shown = capsys.readouterr()
+        assert "1  SoftClip" in shown.out
+        assert ("custom operators SoftClip" in shown.err) is bool(options)
+    assert atc_main(["graph", "diff", "m.onnx", "m.om", "--custom-ops=opp"]) == 1
+    assert "SoftClip" not in capsys.readouterr().out
+    assert atc_main(["graph", "show", "m.onnx"]) == 2
+    assert "E13010" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
