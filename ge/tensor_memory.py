@@ -14,6 +14,9 @@ from ge.graph.node import Node, NodeOut
 from ge.graph.tensor_desc import Shape, TensorDesc
 from ge.graph.types import DataType, Format, has_numpy_dtype, numpy_dtype
 
+MAX_RANK = 64
+"""As many axes as numpy knows."""
+
 MAX_BYTES = 1 << 47
 """More than any address space holds: what is that large comes from a mistyped shape."""
 
@@ -95,12 +98,14 @@ def memory_size(desc: TensorDesc) -> int | None:
     return None if elements < 0 or width is None else elements * width
 
 
-def is_beyond_memory(dims: Sequence[int]) -> bool:
-    """Tell whether no memory can hold a tensor of that shape. Unknown dims, and dims of 0, count as 1.
+def shape_fault(dims: Sequence[int]) -> str:
+    """Return why no tensor can have that shape, whatever its unknown dims are; empty when one can.
 
-    (numpy makes no array without elements either whose other dims are that large.)
+    Dims of 0 count as 1: numpy makes no array without elements either whose other dims are too large.
     """
-    return prod(max(dim, 1) for dim in dims) > MAX_BYTES
+    if len(dims) > MAX_RANK:
+        return f"it has {len(dims)} axes, and tensors have at most {MAX_RANK}"
+    return "no memory can hold it" if prod(max(dim, 1) for dim in dims) > MAX_BYTES else ""
 
 
 def is_constant(node: Node) -> bool:

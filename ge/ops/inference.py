@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from ge.graph.tensor_desc import OpenDim, Shape, TensorDesc, same_dim
 from ge.graph.types import DataType
 from ge.ops.registry import InferContext, InferFunction, Misfit, OutputSpec
-
-MAX_RANK = 64
-"""As many axes as numpy knows."""
+from ge.tensor_memory import MAX_RANK
 
 
 def same_as(name: str, dtype: DataType | None = None) -> InferFunction:

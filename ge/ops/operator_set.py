@@ -21,7 +21,6 @@ from ge.errors import ReportedError
 from ge.graph.attributes import conform
 from ge.graph.tensor_desc import OpenDim
 from ge.graph.types import DataType, has_numpy_dtype
-from ge.ops.inference import MAX_RANK
 from ge.ops.onnx_form import OnnxForm, onnx_forms
 from ge.ops.registry import (
     Array,
@@ -38,6 +37,7 @@ from ge.ops.registry import (
 )
 from ge.ops.signature import Arity, Signature
 from ge.plugin_files import located
+from ge.tensor_memory import MAX_RANK
 
 CUSTOM_PLUGIN = "custom"
 """The module of ``ge.es`` that offers operators of users."""

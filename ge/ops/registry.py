@@ -28,7 +28,7 @@ from ge.graph.types import NARROW_FLOATS, DataType, has_numpy_dtype, numpy_dtype
 from ge.ops.known_value import KnownValue
 from ge.ops.rounding import round_to_odd
 from ge.ops.signature import Arity, Signature, parse_signature
-from ge.tensor_memory import is_beyond_memory
+from ge.tensor_memory import shape_fault
 
 Array = np.ndarray[Any, np.dtype[Any]]
 OutputSpec = tuple[Iterable[int], DataType]
@@ -364,8 +364,9 @@ def infer_node(
     changed = False
     for index, (desc, (dims, dtype)) in enumerate(zip(node.output_descs, results, strict=False)):
         shape = named_dims(node, index, Shape(dims))
-        if is_beyond_memory(shape):
-            raise context.fail(f"output {index} would have the shape {shape}, which no memory can hold")
+        reason = shape_fault(shape)
+        if reason:
+            raise context.fail(f"output {index} would have the shape {shape}, but {reason}")
         changed |= desc.origin_shape != shape or desc.shape != shape or desc.data_type != dtype
         desc.shape = desc.origin_shape = shape
         desc.data_type = dtype

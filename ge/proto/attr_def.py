@@ -24,10 +24,7 @@ from ge.graph.types import (
 )
 from ge.proto import ge_ir_pb2 as pb
 from ge.proto.tensor_bytes import Array, array_of, stored_bytes
-from ge.tensor_memory import is_beyond_memory
-
-MAX_DIMS = 256
-"""Most dims of a shape that is read; a product of more could take forever."""
+from ge.tensor_memory import MAX_RANK, shape_fault
 
 ListValue = pb.AttrDef.ListValue
 Place = Callable[[Tensor], int | None]
@@ -268,12 +265,11 @@ def read_desc(stored: pb.TensorDescriptor, where: str) -> TensorDesc:
 
 
 def _shape(dims: Sequence[int], where: str) -> Shape:
-    if len(dims) > MAX_DIMS:
-        raise InvalidGraphDef(f"{where}: a shape has at most {MAX_DIMS} dims, {len(dims)} are given")
+    fault = shape_fault(dims)
+    if fault:
+        raise InvalidGraphDef(f"{where}: {list(dims[:MAX_RANK])} is not the shape of a tensor: {fault}")
     if any(d < -1 for d in dims) and list(dims) != [-2]:
         raise InvalidGraphDef(f"{where}: {list(dims)} is not a shape")
-    if is_beyond_memory(dims):
-        raise InvalidGraphDef(f"{where}: no memory can hold the shape {list(dims)}")
     return Shape(dims)
 
 

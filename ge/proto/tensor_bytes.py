@@ -9,14 +9,12 @@ import numpy as np
 
 from ge.graph.tensor import Tensor
 from ge.graph.types import DataType, bit_width, byte_size, numpy_dtype
+from ge.tensor_memory import MAX_RANK
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 CHUNK_ELEMENTS = 1 << 18
 """Elements that are converted at a time (a multiple of what one byte can hold)."""
-
-MAX_RANK = 64
-"""numpy's limit."""
 
 _SIGNED_SUB_BYTE = frozenset({DataType.DT_INT4, DataType.DT_INT2})
 _STRING_HEAD = np.dtype("<i8")

@@ -70,7 +70,7 @@ class GraphBuilder:
         """Add a Data node per graph input, in order."""
         for index, value in enumerate(values):
             if value.kind != "tensor_type":
-                reason = f"model input [{value.name}] is a {value.describe()}; only tensors can be fed"
+                reason = f"model input [{value.name}] has {value.describe()}; only tensors can be fed"
                 raise ReportedError("E13025", reason=reason)
             dtype = data_type(value.elem_type, f"model input [{value.name}]")
             self.add_data(value.name, index, _fed_desc(value, feed, dtype))

@@ -60,13 +60,21 @@ class NodeBuilder:
         while n_inputs > schema.min_input and self.inputs[n_inputs - 1] is None:
             n_inputs -= 1
         if not schema.min_input <= n_inputs <= schema.max_input:
-            raise self.fail(f"it has {n_inputs} inputs, but takes {schema.min_input} to {schema.max_input}")
+            least, most = schema.min_input, schema.max_input
+            takes = f"{least}" if least == most else f"at least {least}" if most > 1 << 30 else f"{least} to {most}"
+            raise self.fail(f"it has {n_inputs} inputs, but takes {takes}")
         variadic = OpSchema.FormalParameterOption.Variadic
         for i, formal in enumerate(schema.inputs):
             if formal.option == OpSchema.FormalParameterOption.Single and self.input(i) is None:
                 raise self.fail(f"its input {i} ({formal.name}) is absent")
         if schema.inputs and schema.inputs[-1].option == variadic and None in self.inputs[len(schema.inputs) - 1 :]:
             raise self.fail("one of its inputs is absent")
+        for i, source in enumerate(self.inputs):
+            # other types than those that ONNX allows are as good as they; texts cannot be computed with
+            if source is not None and source.desc.data_type is DataType.DT_STRING:
+                formal = schema.inputs[min(i, len(schema.inputs) - 1)]
+                if not any("string" in allowed for allowed in formal.types):
+                    raise self.fail(f"its input {i} ({formal.name}) holds texts, which the operator does not take")
         for name, attribute in self._attributes.items():
             formal_attribute = schema.attributes.get(name)
             if formal_attribute is None:

@@ -49,7 +49,9 @@ class OnnxValue:
 
     def describe(self) -> str:
         """Return what stands in messages: element type and shape."""
-        return f"{type_name(self.elem_type)} {self.dims}" if self.kind == "tensor_type" else self.kind or "no type"
+        if self.kind == "tensor_type":
+            return f"{type_name(self.elem_type)} {self.dims}"
+        return f"the type {self.kind.removesuffix('_type')}" if self.kind else "no type"
 
 
 @dataclass(eq=False)

@@ -203,8 +203,10 @@ def _gelu_tanh(x: Array, inner: Array, out: Array) -> None:
 
 # -- two branches ------------------------------------------------------------------------------------------------------
 @formula("LeakyRelu", temporaries=1)
-def leaky_relu(op: Any) -> Formula:
+def leaky_relu(op: Any) -> Formula | None:
     slope = op.negative_slope
+    if not math.isfinite(slope):
+        return None
     if 0 < slope <= 1:
 
         def run(x: Array, scaled: Array, out: Array) -> None:
@@ -216,6 +218,7 @@ def leaky_relu(op: Any) -> Formula:
 
 
 def _by_sign(x: Array, slope: Any, low: Array, out: Array) -> None:
+    """Multiply what is negative by ``slope``, which must be finite: it meets the zeros in the place of the others."""
     np.minimum(x, 0, out=low)
     np.multiply(low, slope, out=low)
     np.maximum(x, 0, out=out)
@@ -226,7 +229,8 @@ def _by_sign(x: Array, slope: Any, low: Array, out: Array) -> None:
 def build_prelu(request: KernelRequest) -> Kernel | None:
     """Bind PRelu; the slopes broadcast to the channels, or to the last axes as ``_x_unidirectional`` says."""
     shape, weight = request.shape(0), request.shape(1)
-    if request.dtype(0) != request.dtype(1):
+    slopes = request.constants.get(1)
+    if request.dtype(0) != request.dtype(1) or (slopes is not None and not np.isfinite(slopes).all()):
         return None
     if len(weight) == 1 and len(shape) > 1 and not request.op.get("_x_unidirectional", False):
         weight = (weight[0], *[1] * (len(shape) - 2))

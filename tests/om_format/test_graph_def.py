@@ -379,7 +379,11 @@ def edited(edit: str) -> pb.ModelDef:
         ('op { output_desc { layout: "NICE" } }', "unknown format 'NICE'"),
         ('op { output_desc { attr { key: "format_for_int" value { i: 60 } } } }', "unknown format 60"),
         ("op { output_desc { shape { dim: -3 } } }", "[-3] is not a shape"),
-        ("op { output_desc { shape { dim: [0, 4611686018427387904] } } }", "no memory can hold the shape [0, 461168"),
+        (
+            "op { output_desc { shape { dim: [0, 4611686018427387904] } } }",
+            "904] is not the shape of a tensor: no",
+        ),
+        (f"op {{ output_desc {{ shape {{ dim: {[1] * 65} }} }} }}", "it has 65 axes"),
         ('op {} op { attr { key: "value" value { i: 1 } } }', "a constant has an attribute value that holds a tensor"),
         ('op {} op { type: "Const" attr { key: "value" value { t { desc { dtype: DT_INT8 } } } } }', "1 bytes, 0 are"),
         ('output: "mix:1"', "reads 'mix:1', but mix has 1 outputs"),

@@ -299,6 +299,37 @@ def test_a_tensor_that_no_memory_can_hold(dims: tuple[int, ...]) -> None:
     assert str(list(dims)) in by_weight.message
 
 
+@pytest.mark.parametrize("rank", [65, 300])
+def test_a_tensor_of_too_many_axes(rank: int) -> None:
+    fault = refused(model([node("Relu", "x")], [value("x", [1] * rank)], [value("y", None)]))
+    assert fault.code == "E14001"
+    assert f"it has {rank} axes, and tensors have at most 64" in fault.message
+    parse_model(model([node("Relu", "x")], [value("x", [1] * 64)], [value("y", None)]))
+
+
+@pytest.mark.parametrize(("op_type", "inputs"), [("Relu", "x"), ("MatMul", "x x"), ("Sum", "x x x")])
+def test_texts_where_an_operator_takes_none(op_type: str, inputs: str) -> None:
+    fault = refused(model([node(op_type, inputs)], [value("x", [2, 2], TensorProto.STRING)], [value("y", None)]))
+    assert (fault.code, fault.fields["opname"]) == ("E11010", "n")
+    assert "input 0" in fault.message
+    assert "texts" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("inputs", "takes"), [("x", "it has 1 inputs, but takes 2"), ("x x x", "it has 3 inputs, but takes 2")]
+)
+def test_wrong_number_of_inputs(inputs: str, takes: str) -> None:
+    assert refused(model([node("Add", inputs)])).fields["reason"] == takes
+
+
+def test_an_input_that_is_no_tensor() -> None:
+    sequence = helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, [2])
+    for given, what in ((sequence, "the type sequence"), (helper.make_empty_tensor_value_info("x"), "no type")):
+        fault = refused(model([node("Identity", "x")], [given], [value("y", None)]))
+        assert fault.code == "E13025"
+        assert f"model input [x] has {what}" in fault.message
+
+
 @pytest.mark.parametrize("version", [2**31, 2**62, -(2**63)])
 def test_an_opset_version_of_64_bits(version: int) -> None:
     source = model([helper.make_node("Binarizer", ["x"], ["y"], "n", domain="ai.onnx.ml")], [value("x", [1, 3])])

@@ -295,6 +295,18 @@ def test_neighbouring_axes_become_one() -> None:
     assert walk((2, 3, 4), [(2, 3, 4), (1,)], 8).dims == (24,)
 
 
+@pytest.mark.parametrize("slope", [np.inf, -np.inf, np.nan, 3.0, -0.5])
+def test_slopes_that_are_no_numbers_leave_positive_values_alone(slope: float) -> None:
+    x = np.array([[-2, 0, 5, np.inf]], np.float32)
+    weight = np.array([slope], np.float32)
+    with np.errstate(all="ignore"):
+        expected = np.where(x >= 0, x, x * np.float32(slope))
+    [leaky] = run_model(single("LeakyRelu", [x], {"negative_slope": slope}), [x])
+    [parametric] = run_model(single("PRelu", [x, weight], constant=[1]), [x])
+    np.testing.assert_array_equal(leaky, expected)
+    np.testing.assert_array_equal(parametric, expected)
+
+
 EMPTY = np.zeros((2, 0, 3), np.float32)
 
 
