@@ -43,11 +43,13 @@ class CompileSession:
     fusion: FusionStatistics = field(default_factory=FusionStatistics)
     is_rewritten: bool = False
     watch: Callable[[str, str], AbstractContextManager[object]] = lambda code, name: nullcontext()
+    _warned: set[str] = field(default_factory=set)
     _counters: dict[str, int] = field(default_factory=dict)
 
     def warn(self, text: str) -> None:
         """Record a warning and show it as one ``WARNING`` line (each text once)."""
-        if text not in self.warnings:
+        if text not in self._warned:
+            self._warned.add(text)
             self.warnings.append(text)
             self.emit(f"WARNING: {text}")
 

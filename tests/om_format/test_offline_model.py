@@ -279,7 +279,7 @@ class TestWeightsPool:
         assert pool.place(Tensor.of(np.array([0.0]))) != pool.place(Tensor.of(np.array([-0.0])))
 
     def test_many_that_look_alike_are_not_compared_with_each_other(self, monkeypatch):
-        """They are zero wherever a look is cast. Pairs of equal ones are found before and behind the change of means."""
+        """They are zero wherever a look is cast. Equal ones are found before and behind the change of means."""
         compared = []
         monkeypatch.setattr(weights, "_equal", lambda a, b: compared.append(a) or np.array_equal(a.array, b.array))
         pool, offsets = WeightsPool(), []
