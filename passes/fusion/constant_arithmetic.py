@@ -19,17 +19,23 @@ from ge.tensor_memory import LOAD_TIME_CONST
 from passes.fusion.constants import value_of
 from passes.fusion.sketch import Sketch
 
+Dims = tuple[int, ...]
 _UFUNCS: dict[str, Any] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "RealDiv": np.divide, "Sqrt": np.sqrt}
 
 
 @dataclass(frozen=True)
 class Constant:
-    """A float64 constant: its ``value``, or, where a load-time constant takes part, the tensor ``source`` to be."""
+    """A float64 constant of ``shape``: its ``value``, or, where a load-time constant takes part, a tensor ``source``.
+
+    The source may have the elements in another shape, ``source_shape``; they are reshaped where it matters, which
+    saves nodes.
+    """
 
     sketch: Sketch
-    shape: tuple[int, ...]
+    shape: Dims
     value: Array | None = None
     source: NodeOut | None = None
+    source_shape: Dims = ()
 
     @classmethod
     def of(cls, sketch: Sketch, feeding: NodeOut) -> Constant:
@@ -37,7 +43,12 @@ class Constant:
         value, shape = value_of(feeding), tuple(feeding.desc.origin_shape)
         if value is not None:
             return cls(sketch, shape, value=value.astype(np.float64))
-        return cls(sketch, shape, source=at_load(sketch, "Cast", sketch.input_of(feeding), dst_type=DataType.DT_DOUBLE))
+        return cls._at_load(sketch, shape, "Cast", sketch.input_of(feeding), dst_type=DataType.DT_DOUBLE)
+
+    @classmethod
+    def filled(cls, sketch: Sketch, shape: Dims, value: float) -> Constant:
+        """Return a constant whose elements are all the same."""
+        return cls(sketch, shape, value=np.full(shape, value, np.float64))
 
     @classmethod
     def number(cls, sketch: Sketch, value: float) -> Constant:
@@ -45,9 +56,8 @@ class Constant:
         return cls.filled(sketch, (), value)
 
     @classmethod
-    def filled(cls, sketch: Sketch, shape: tuple[int, ...], value: float) -> Constant:
-        """Return a constant whose elements are all the same."""
-        return cls(sketch, shape, value=np.full(shape, value, np.float64))
+    def _at_load(cls, sketch: Sketch, shape: Dims, type: str, *inputs: NodeOut, **attrs: Any) -> Constant:
+        return cls(sketch, shape, source=at_load(sketch, type, *inputs, **attrs), source_shape=shape)
 
     def __add__(self, other: Constant | float) -> Constant:
         return self._with("Add", other)
@@ -69,30 +79,32 @@ class Constant:
         second = other if isinstance(other, Constant) else Constant.number(self.sketch, other)
         return self._made(type, np.broadcast_shapes(self.shape, second.shape), self, second)
 
-    def _made(self, type: str, shape: tuple[int, ...], *operands: Constant) -> Constant:
-        if all(operand.value is not None for operand in operands):
+    def _made(self, type: str, shape: Dims, *operands: Constant) -> Constant:
+        values = [operand.value for operand in operands if operand.value is not None]
+        if len(values) == len(operands):
             with np.errstate(all="ignore"):
-                value = _UFUNCS[type](*[operand.value for operand in operands])
-            return Constant(self.sketch, shape, value=np.asarray(value))
-        inputs = [operand._tensor() for operand in operands]
-        return Constant(self.sketch, shape, source=at_load(self.sketch, type, *inputs))
+                return Constant(self.sketch, shape, value=np.asarray(_UFUNCS[type](*values)))
+        arrays = [operand for operand in operands if operand.shape]
+        own = {operand.source_shape if operand.value is None else None for operand in arrays}
+        if len(own) == 1 and None not in own and {operand.shape for operand in arrays} == {shape}:
+            sources = [operand.tensor(operand.source_shape) for operand in operands]
+            made = at_load(self.sketch, type, *sources)
+            return Constant(self.sketch, shape, source=made, source_shape=arrays[0].source_shape)
+        return Constant._at_load(self.sketch, shape, type, *[operand.tensor(operand.shape) for operand in operands])
 
-    def reshape(self, dims: tuple[int, ...]) -> Constant:
+    def reshape(self, dims: Dims) -> Constant:
         """Return the elements in another shape; one dim may be -1."""
         shape = tuple(prod(self.shape) // -prod(dims) if dim == -1 else dim for dim in dims)
-        if self.value is not None:
-            return Constant(self.sketch, shape, value=self.value.reshape(shape))
-        reshaped = at_load(self.sketch, "Reshape", self.source, self.sketch.ints(shape))
-        return Constant(self.sketch, shape, source=reshaped)
+        value = None if self.value is None else self.value.reshape(shape)
+        return Constant(self.sketch, shape, value, self.source, self.source_shape)
 
     def transpose(self) -> Constant:
         """Return the transposed of a matrix."""
         shape = self.shape[::-1]
         if self.value is not None:
             return Constant(self.sketch, shape, value=self.value.T)
-        return Constant(
-            self.sketch, shape, source=at_load(self.sketch, "Transpose", self.source, self.sketch.ints((1, 0)))
-        )
+        order = self.sketch.ints((1, 0))
+        return Constant._at_load(self.sketch, shape, "Transpose", self.tensor(self.shape), order)
 
     def is_storable(self, dtype: DataType) -> bool:
         """False if an element is known to be no finite number in ``dtype``, or to become 0 there."""
@@ -105,18 +117,20 @@ class Constant:
         """True if all elements are known to be ``number``."""
         return self.value is not None and bool(np.all(self.value == number))
 
-    def _tensor(self) -> NodeOut:
-        if self.source is not None:
+    def tensor(self, shape: Dims) -> NodeOut:
+        """Return a tensor of the sketch that holds the elements in ``shape``."""
+        if self.source is None:
+            assert self.value is not None
+            return self.sketch.const(self.value.reshape(shape))
+        if self.source_shape == shape:
             return self.source
-        assert self.value is not None
-        return self.sketch.const(self.value)
+        return at_load(self.sketch, "Reshape", self.source, self.sketch.ints(shape))
 
     def stored(self, dtype: DataType, format: Format = Format.FORMAT_ND) -> NodeOut:
         """Return a tensor of the sketch that holds the numbers, rounded to ``dtype``."""
         if self.value is not None:
             return self.sketch.const(rounded(self.value, dtype), format)
-        assert self.source is not None
-        return at_load(self.sketch, "Cast", self.source, dst_type=dtype)
+        return at_load(self.sketch, "Cast", self.tensor(self.shape), dst_type=dtype)
 
 
 def at_load(sketch: Sketch, type: str, *inputs: NodeOut | None, **attrs: Any) -> NodeOut:
