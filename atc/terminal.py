@@ -26,7 +26,7 @@ class StdoutLostError(BrokenPipeError):
     """Nothing more can be shown: the reader has gone (``errno`` is EPIPE), or there is no room for it."""
 
 
-class _Terminated(BaseException):
+class _Terminated(KeyboardInterrupt):
     """A signal asks the process to end. No ``Exception``: nothing but cleaning up may stand in its way."""
 
     def __init__(self, number: int) -> None:
@@ -40,13 +40,15 @@ def show(line: str) -> None:
         _write(sys.stdout, line)
     except OSError as fault:
         raise StdoutLostError(fault.errno or errno.EPIPE, fault.strerror or str(fault)) from fault
+    except ValueError as fault:  # a stream that a custom pass has closed
+        raise StdoutLostError(errno.EBADF, "a custom pass or operator has closed it") from fault
 
 
 def show_error(line: str) -> None:
     """Write a line to stderr. One that cannot be written is lost: there is no other place to say so."""
     try:
         _write(sys.stderr, line)
-    except OSError:
+    except (OSError, ValueError):
         _silence(sys.stderr)
 
 
@@ -75,12 +77,12 @@ def guarded(command: Callable[[], int], failed: int) -> int:
     try:
         with _orderly_end():
             return command()
-    except KeyboardInterrupt:
-        show_error("interrupted")
-        return INTERRUPTED
     except _Terminated as end:
         show_error(f"ended by {signal.Signals(end.number).name}")
         return 128 + end.number
+    except KeyboardInterrupt:
+        show_error("interrupted")
+        return INTERRUPTED
     except BrokenPipeError as fault:
         _silence(sys.stdout)  # what is still buffered must not raise again at exit
         if fault.errno in (None, errno.EPIPE):
@@ -105,7 +107,7 @@ def _open_missing_streams() -> None:
 
 
 def _silence(stream: TextIO) -> None:
-    with suppress(OSError, io.UnsupportedOperation):
+    with suppress(OSError, ValueError, io.UnsupportedOperation):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import traceback
@@ -13,6 +14,8 @@ from ge.errors import ReportedError
 
 MAX_FRAMES = 12
 """Frames of the stack that are shown: the innermost ones."""
+ALARM_DELAY = 1
+"""Seconds by which the signal comes after the thread that should have ended the process."""
 
 
 class Watchdog:
@@ -35,9 +38,26 @@ class Watchdog:
         timer.daemon = True
         timer.start()
         try:
-            yield
+            with self._alarm(code, name):
+                yield
         finally:
             timer.cancel()
+
+    @contextmanager
+    def _alarm(self, code: str, name: str) -> Iterator[None]:
+        """Watch by a signal as well: a regular expression that never ends lets no other thread run, but takes those."""
+        is_usable = threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGALRM")
+        if not is_usable or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
+            yield
+            return
+        thread = threading.get_ident()
+        signal.signal(signal.SIGALRM, lambda number, frame: self._expire(code, name, thread))
+        signal.setitimer(signal.ITIMER_REAL, self._seconds + ALARM_DELAY)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def _expire(self, code: str, name: str, thread: int) -> None:
         reason = (

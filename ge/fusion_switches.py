@@ -79,7 +79,7 @@ def _read_json(path: str, text: str) -> tuple[Switches, Switches]:
 
     try:
         content = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as broken:
+    except (ValueError, RecursionError) as broken:
         raise fault(f"it is not JSON: {broken}") from broken
     top = _checked_object(content, "the file", ("Switch", "Priority"), fault)
     groups = _checked_object(top.get("Switch", {}), "Switch", _GROUPS, fault)

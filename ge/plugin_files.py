@@ -11,6 +11,7 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import os
+import stat
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -18,6 +19,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ge.user_code import text_of, undisturbed
+
+MAX_BYTES = 16 << 20
+"""Largest file that is executed."""
 PREFIX = "_ge_py_"
 """What the names of all modules begin with that are made from files of users."""
 
@@ -43,9 +48,10 @@ class _SourceLoader(importlib.machinery.SourceFileLoader):
 
 def execute(path: Path, resolved: Path, prefix: str) -> None:
     """Execute a file, or the ``__init__.py`` of a package, as a module. Raises :class:`PluginFault`."""
+    _check_is_source(path)
     is_package = path.name == "__init__.py"
     stem = resolved.parent.name if is_package else resolved.stem
-    digest = hashlib.sha256(str(resolved).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(os.fsencode(resolved)).hexdigest()[:16]
     name = f"{prefix}{stem}_{digest}"
     spec = importlib.util.spec_from_file_location(
         name,
@@ -60,21 +66,36 @@ def execute(path: Path, resolved: Path, prefix: str) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as fault:
+        with undisturbed():
+            spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:
         sys.modules.pop(name, None)
         raise PluginFault(path, located(fault, path)) from fault
+
+
+def _check_is_source(path: Path) -> None:
+    """Raise :class:`PluginFault` for what can never be read to its end: a pipe, a device, a file beyond all bounds."""
+    try:
+        status = path.stat()
+    except OSError as fault:
+        raise PluginFault(path, f"{type(fault).__name__}: {fault.strerror or fault}") from fault
+    if not stat.S_ISREG(status.st_mode):
+        raise PluginFault(path, "it is not a regular file")
+    if status.st_size > MAX_BYTES:
+        raise PluginFault(path, f"it has {status.st_size} bytes, more than {MAX_BYTES}")
 
 
 def located(fault: BaseException, path: Path) -> str:
     """Return what went wrong in a file, and in which line of it."""
     if isinstance(fault, OSError) and not fault.__traceback__:
-        return fault.strerror or str(fault)
+        return fault.strerror or text_of(fault)
     line = fault.lineno if isinstance(fault, SyntaxError) and fault.filename == str(path) else None
     if line is None:
         frames = traceback.extract_tb(fault.__traceback__)
         line = next((frame.lineno for frame in reversed(frames) if frame.filename == str(path)), None)
-    text = fault.msg if isinstance(fault, SyntaxError) else str(fault)
+    text = fault.msg if isinstance(fault, SyntaxError) else text_of(fault)
     reason = f"{type(fault).__name__}: {text}"
     return reason if line is None else f"line {line}: {reason}"
 

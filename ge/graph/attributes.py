@@ -28,10 +28,18 @@ _KIND_NAMES = {
 
 
 def checked_key(key: object, what: str = "attribute name") -> str:
-    """Return ``key``. Raises ``TypeError`` unless it is a string."""
+    """Return ``key``. Raises ``TypeError`` unless it is a string, ``ValueError`` if no file can hold it."""
     if not isinstance(key, str):
         raise TypeError(f"{what} must be a str, not {type(key).__name__}")
-    return key
+    return _text(key, what)
+
+
+def _text(value: str, what: str = "text") -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as fault:
+        raise ValueError(f"{what} {_described(value)} holds half a character: {fault.reason}") from None
+    return value
 
 
 def settable(value: object) -> Any:
@@ -46,7 +54,9 @@ def settable(value: object) -> Any:
         return _settable_list(value)
     if isinstance(value, Tensor):
         return value.view()
-    if isinstance(value, bool | DataType | str):
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, bool | DataType):
         return value
     if isinstance(value, float):
         return float(value)
@@ -68,7 +78,7 @@ def _settable_list(values: list[Any]) -> list[Any]:
     if all(isinstance(v, int) for v in values):
         return [_whole(v) for v in values]
     if all(isinstance(v, str) for v in values):
-        return list(values)
+        return [_text(v) for v in values]
     found = ", ".join(sorted({type(v).__name__ for v in values}))
     raise TypeError(f"a list attribute holds only str, only bool, only int or only float, not {found}")
 

@@ -203,7 +203,9 @@ def _called(function: Callable[..., Any], file: Path, *arguments: Any) -> Any:
         return function(*arguments)
     except (ReportedError, Misfit, MemoryError):
         raise
-    except (Exception, SystemExit) as fault:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:
         raise Misfit(f"{file}, {located(fault, file)}") from fault
 
 

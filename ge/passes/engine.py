@@ -26,6 +26,7 @@ from ge.passes.pattern import PatternMatcherConfig, ensure_pattern
 from ge.passes.replacement import infer_shape
 from ge.passes.rewriter import Replacement, ReplacementFault, rewrite
 from ge.passes.topology import Topology
+from ge.user_code import text_of, undisturbed
 
 logger = logging.getLogger("atc")
 
@@ -49,12 +50,13 @@ def run_pass(cls: type[FusionBasePass], root: Graph, context: PassContext) -> bo
 
     Raises :class:`PassFailure`.
     """
-    instance = _called(cls, cls, what="the constructor")
-    if isinstance(instance, PatternFusionPass):
-        return run_pattern_fusion(instance, root, context)
-    if isinstance(instance, DecomposePass):
-        return run_decompose(instance, root, context)
-    return run_fusion_base(instance, root, context)
+    with undisturbed():
+        instance = _called(cls, cls, what="the constructor")
+        if isinstance(instance, PatternFusionPass):
+            return run_pattern_fusion(instance, root, context)
+        if isinstance(instance, DecomposePass):
+            return run_decompose(instance, root, context)
+        return run_fusion_base(instance, root, context)
 
 
 # -- whole graphs ------------------------------------------------------------------------------------------------------
@@ -158,7 +160,9 @@ class _PatternRun:
             if isinstance(given, str | bytes) or not isinstance(given, Iterable):
                 raise TypeError(f"patterns() must return Patterns or Graphs, not {type(given).__name__}")
             patterns = [ensure_pattern(item) for item in given]
-        except (Exception, SystemExit) as fault:  # noqa: BLE001 - user code; GE goes on without the pass
+        except KeyboardInterrupt:
+            raise
+        except BaseException as fault:  # noqa: BLE001 - user code; GE goes on without the pass
             where = described(fault, type(self._instance))
             self._context.warn(f"custom pass {self._name} does nothing: patterns() failed: {where}")
             return None
@@ -215,7 +219,9 @@ class _PatternRun:
         try:
             if not self._meets(result, self._context):
                 return self._context.take_refusal() or "meet_requirements() says no"
-        except (Exception, SystemExit) as fault:  # noqa: BLE001 - user code; GE takes this for a no
+        except KeyboardInterrupt:
+            raise
+        except BaseException as fault:  # noqa: BLE001 - user code; GE takes this for a no
             where = described(fault, type(self._instance))
             self._context.warn(f"custom pass {self._name} leaves a match alone: meet_requirements() failed: {where}")
             return "meet_requirements() failed"
@@ -279,7 +285,9 @@ def _decomposed(instance: DecomposePass, node: Node, context: PassContext, cap: 
     name = context.get_pass_name()
     try:
         is_wanted = bool(_hook(instance, "meet_requirements")(node, context))
-    except (Exception, SystemExit) as fault:  # noqa: BLE001 - user code; GE takes this for a no
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:  # noqa: BLE001 - user code; GE takes this for a no
         where = described(fault, type(instance))
         context.warn(f"custom pass {name} leaves node {node.name} alone: meet_requirements() failed: {where}")
         is_wanted = False
@@ -306,13 +314,15 @@ def _called(cls: type, function: Callable[[], Any], *, what: str) -> Any:
     """Call user code; whatever it raises is a failure of the pass."""
     try:
         return function()
-    except (Exception, SystemExit) as fault:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:
         raise PassFailure(f"{what} raised {described(fault, cls)}") from fault
 
 
 def described(fault: BaseException, cls: type) -> str:
     """Return an exception as text: type, message, and the last line of the class's own file on the way to it."""
-    text = f"{fault.code}: {fault.message}" if isinstance(fault, ReportedError) else f"{fault}"
+    text = f"{fault.code}: {fault.message}" if isinstance(fault, ReportedError) else text_of(fault)
     frames = traceback.extract_tb(fault.__traceback__)
     own = _file_of(cls)
     frame = next((f for f in reversed(frames) if f.filename == own), frames[-1] if frames else None)

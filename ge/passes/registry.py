@@ -180,6 +180,10 @@ def _checked_stage(name: object, stage: object) -> PassStage:
         raise RegistrationTypeError(repr(name), f"name must be a str, not {type(name).__name__}")
     if not name.strip():
         raise RegistrationValueError(repr(name), "name must not be empty")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise RegistrationValueError(repr(name), "name must be text that a file can hold") from None
     if not isinstance(stage, str):
         raise RegistrationTypeError(name, f"stage must be a PassStage, not {type(stage).__name__}")
     try:

@@ -58,7 +58,9 @@ def _by_function(n: NodeBuilder, definition: OpDef, function: Callable[[NodeBuil
         found = function(n)
     except (ReportedError, MemoryError):
         raise
-    except (Exception, SystemExit) as fault:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:
         raise n.fail(f"{file}, {located(fault, file)}") from fault
     if isinstance(found, Node | NodeOut):  # an output is a tuple too
         return found

@@ -18,6 +18,8 @@ class Interface:
     results: Tensors
     result_names: tuple[str, ...]
     bodies: dict[str, tuple[tuple[int, ...], int]]
+    ended: frozenset[str]
+    """Names of the graphs with a NetOutput."""
 
     @classmethod
     def of(cls, graph: Graph) -> Interface:
@@ -30,11 +32,15 @@ class Interface:
                 body.name: (tuple(int(n.attrs.get("index", 0)) for n in body.data_nodes()), len(body.outputs))
                 for body in graph.subgraphs.values()
             },
+            frozenset(part.name for part in graph.all_graphs() if part.net_output() is not None),
         )
 
     def change(self, graph: Graph) -> str:
         """Return what of it has changed; empty if nothing has. Shapes that were not known may be known now."""
         now = Interface.of(graph)
+        bare = next((part.name for part in graph.all_graphs() if part.name in self.ended - now.ended), None)
+        if bare is not None:
+            return f"the NetOutput of graph {bare} was removed"
         if [entry[:2] for entry in now.inputs] != [entry[:2] for entry in self.inputs]:
             return f"the inputs of the model were {_named(self)}, now they are {_named(now)}"
         for (name, _, before), (_, _, after) in zip(self.inputs, now.inputs, strict=True):

@@ -23,6 +23,7 @@ from atc.command import FAILURE, SUCCESS, main
 from ge.errors import ReportedError
 from ge.passes import FusionBasePass, PassStage, PatternFusionPass, pattern, register_fusion_pass
 from ge.passes.registry import PassRegistry, registering_in
+from ge.plugin_files import MAX_BYTES
 from om_format import load
 
 # without built-in fusions
@@ -272,6 +273,15 @@ FAULTS = [
         "input x is not connected",
     ),
     ("graph.find_node_by_name('nobody')", "has no node named nobody"),
+    ("raise GeneratorExit('enough')", "run() raised GeneratorExit: enough"),
+    ("raise type('Own', (BaseException,), {})('mine')", "run() raised Own: mine"),
+    (
+        "raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})()",
+        "run() raised Mute: (its text cannot be made: ZeroDivisionError)",
+    ),
+    ("graph.remove_node(graph.find_node_by_name('Node_Output'))", "it changes the interface: the NetOutput of graph"),
+    ("graph.find_node_by_name('relu').set_attr('note', chr(0xdc80))", "holds half a character"),
+    ("graph.find_node_by_name('relu').set_attr(chr(0xdc80), 1)", "holds half a character"),
 ]
 
 
@@ -286,6 +296,26 @@ def test_a_pass_that_fails_fails_the_compile(text, reason, stage, capsys) -> Non
     assert reason in found
     assert "Solution: Mend the pass" in found
     assert not Path("fusion_result.json").exists()
+
+
+@pytest.mark.parametrize("stage", ["BEFORE_INFER_SHAPE", "AFTER_ORIGIN_GRAPH_OPTIMIZE"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os; os.chdir('/')",
+        "import sys; sys.stdout = None",
+        "import io, sys; sys.stdout = sys.stderr = io.StringIO()",
+        "import sys; sys.setrecursionlimit(100_000)",
+    ],
+)
+def test_what_a_pass_changes_for_the_whole_process_is_put_back(text, stage, capsys) -> None:
+    vendor(body(text, stage))
+    write("opp/vendors/me/custom_fusion_passes/q.py", text)
+    limit, folder = sys.getrecursionlimit(), Path.cwd()
+    status, lines = run(f"{B} --opp=opp", capsys)
+    assert (status, lines[-1]) == (0, SUCCESS)
+    assert Path("o/m.om").is_file()
+    assert (sys.getrecursionlimit(), Path.cwd()) == (limit, folder)
 
 
 def test_an_older_model_is_left_alone(capsys) -> None:
@@ -316,6 +346,10 @@ def test_a_pass_that_never_ends_its_rewriting(capsys) -> None:
             "[Swap] cannot be registered",
         ),
         (swap("Neg", "Abs", name=""), "E13030", "name must not be empty"),
+        (swap("Neg", "Abs", name="\\udc80"), "E13030", "name must be text that a file can hold"),
+        (f"raise ValueError('x' * {10**6})", "E13029", "xxx... (1000000 characters)"),
+        ("raise GeneratorExit('enough')", "E13029", "line 1: GeneratorExit: enough"),
+        ("raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})()", "E13029", "line 1: Mute: (its text"),
         (swap("Neg", "Abs") + swap("Neg", "Exp"), "E13030", "python pass name already exists: Swap"),
     ],
 )
@@ -343,6 +377,33 @@ def test_a_file_that_cannot_be_read(capsys) -> None:
     path.symlink_to("nowhere.py")
     found = error(run(f"{B} --opp=opp", capsys)[1])
     assert found.startswith(f"E13029: The plugin file [{path}] cannot be loaded. Reason: FileNotFoundError: ")
+
+
+def test_what_is_no_file_with_an_end_is_not_read(capsys) -> None:
+    path = Path(vendor(""))
+    for target in (os.mkfifo, lambda place: place.symlink_to("/dev/zero")):
+        path.unlink()
+        target(path)
+        found = error(run(f"{B} --opp=opp", capsys)[1])
+        assert found.startswith(f"E13029: The plugin file [{path}] cannot be loaded. Reason: it is not a regular file")
+
+
+def test_a_file_beyond_all_bounds(capsys) -> None:
+    path = vendor("")
+    os.truncate(path, MAX_BYTES + 1)
+    found = error(run(f"{B} --opp=opp", capsys)[1])
+    assert f"Reason: it has {MAX_BYTES + 1} bytes" in found
+
+
+def test_a_file_whose_name_is_no_text(capsys) -> None:
+    path = Path(vendor(swap("Neg", "Abs")))
+    try:
+        path.rename(path.with_name(os.fsdecode(b"\xff.py")))
+    except OSError:
+        pytest.skip("this file system takes text only")
+    status, lines = run(f"{B} --opp=opp", capsys)
+    assert status == 0
+    assert any("\\udcff.py: custom passes Swap" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -378,8 +439,10 @@ def atc_process(arguments: str) -> subprocess.CompletedProcess[str]:
     [
         (body("while True: graph.find_node_by_name('neg')"), "E13028", "Culprit"),
         ("while True: pass\n", "E13029", "opp/vendors/me/custom_fusion_passes/p.py"),
+        # no other thread runs meanwhile
+        (body("import re; re.match('(a+)+$', 'a' * 50 + 'b')"), "E13028", "Culprit"),
     ],
-    ids=["pass", "file"],
+    ids=["pass", "file", "regular expression"],
 )
 def test_what_takes_too_long_is_stopped(text, code, name) -> None:
     vendor(text)
@@ -393,6 +456,15 @@ def test_what_takes_too_long_is_stopped(text, code, name) -> None:
     assert "it did not end within 1 seconds. It was at" in found
     assert "custom_fusion_passes/p.py, line" in found
     assert "--pass_timeout" in found
+
+
+def test_a_pass_that_closes_stdout() -> None:
+    vendor(body("import sys; sys.stdout.close()"))
+    done = atc_process(f"{B} --opp=opp")
+    assert done.returncode == 255
+    assert done.stderr.startswith("E13004: ")
+    assert "a custom pass or operator has closed it" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_pass_that_ends_in_time(capsys) -> None:

@@ -46,6 +46,7 @@ def test_lines(tmp_path) -> None:
         (":on\n", "line 1"),
         ('{"Switch": }', "it is not JSON: Expecting value: line 1 column 12"),
         ("[" * 100_000, "it is not JSON"),
+        (f'{{"Switch": {"1" * 10_000}}}', "it is not JSON"),
         ("[]", "the file must hold an object with the keys Switch and Priority, not list"),
         ('{"Swich": {}}', "the file has the key 'Swich'; expected Switch or Priority"),
         ('{"Switch": []}', "Switch must hold an object with the keys GraphFusion and UBFusion, not list"),
