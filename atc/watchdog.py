@@ -1,13 +1,14 @@
-"""A limit for the time that a user's pass may take."""
+"""What the command line does around a user's pass: it limits its time, and puts back what is the whole process's."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from ge.errors import ReportedError
@@ -21,6 +22,8 @@ ALARM_DELAY = 1
 class Watchdog:
     """Watches what runs in a ``with`` block: after ``seconds`` (0: never) ``expired`` gets the error.
 
+    Behind the block working directory, streams and recursion limit are those from before.
+
     ``expired`` is called on a thread of its own, while the block goes on; it is to end the process.
     """
 
@@ -31,6 +34,11 @@ class Watchdog:
     @contextmanager
     def __call__(self, code: str, name: str) -> Iterator[None]:
         """Watch the block. ``code`` is E13028 for a pass called ``name``, E13029 for a file."""
+        with _undisturbed(), self._timed(code, name):
+            yield
+
+    @contextmanager
+    def _timed(self, code: str, name: str) -> Iterator[None]:
         if not self._seconds:
             yield
             return
@@ -78,3 +86,25 @@ class Watchdog:
 def _stack(frame: FrameType | None) -> str:
     frames = traceback.extract_stack(frame)[-MAX_FRAMES:] if frame is not None else []
     return "\n".join(f"          {entry.filename}, line {entry.lineno}, in {entry.name}" for entry in frames)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Put back what user code may have changed for the whole process: working directory, streams, recursion limit."""
+    folder, streams, limit = _working_directory(), (sys.stdout, sys.stderr), sys.getrecursionlimit()
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+        if sys.getrecursionlimit() != limit:
+            with suppress(RecursionError):
+                sys.setrecursionlimit(limit)
+        if folder is not None and _working_directory() != folder:
+            with suppress(OSError):
+                os.chdir(folder)
+
+
+def _working_directory() -> str | None:
+    with suppress(OSError):
+        return os.getcwd()
+    return None

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ge.user_code import text_of, undisturbed
+from ge.user_code import text_of
 
 MAX_BYTES = 16 << 20
 """Largest file that is executed."""
@@ -66,8 +66,7 @@ def execute(path: Path, resolved: Path, prefix: str) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with undisturbed():
-            spec.loader.exec_module(module)
+        spec.loader.exec_module(module)
     except KeyboardInterrupt:
         raise
     except BaseException as fault:

@@ -26,7 +26,7 @@ from ge.passes.pattern import PatternMatcherConfig, ensure_pattern
 from ge.passes.replacement import infer_shape
 from ge.passes.rewriter import Replacement, ReplacementFault, rewrite
 from ge.passes.topology import Topology
-from ge.user_code import text_of, undisturbed
+from ge.user_code import text_of
 
 logger = logging.getLogger("atc")
 
@@ -50,13 +50,12 @@ def run_pass(cls: type[FusionBasePass], root: Graph, context: PassContext) -> bo
 
     Raises :class:`PassFailure`.
     """
-    with undisturbed():
-        instance = _called(cls, cls, what="the constructor")
-        if isinstance(instance, PatternFusionPass):
-            return run_pattern_fusion(instance, root, context)
-        if isinstance(instance, DecomposePass):
-            return run_decompose(instance, root, context)
-        return run_fusion_base(instance, root, context)
+    instance = _called(cls, cls, what="the constructor")
+    if isinstance(instance, PatternFusionPass):
+        return run_pattern_fusion(instance, root, context)
+    if isinstance(instance, DecomposePass):
+        return run_decompose(instance, root, context)
+    return run_fusion_base(instance, root, context)
 
 
 # -- whole graphs ------------------------------------------------------------------------------------------------------
@@ -352,5 +351,5 @@ def _checked_replacement(graph: object, boundary: Boundary, base: str) -> Replac
     try:
         return Replacement.fitting(graph, boundary)
     except ReplacementFault as fault:
-        names = ", ".join(node.name for node in boundary.nodes)
+        names = ", ".join(node.name for node in boundary.nodes) or "no node"
         raise PassFailure(f"{fault} (in place of {names})") from fault

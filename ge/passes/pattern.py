@@ -169,6 +169,10 @@ def ensure_pattern(item: object) -> Pattern:
     raise TypeError(f"PatternFusionPass.patterns must return Pattern or Graph objects, not {type(item).__name__}")
 
 
+MAX_INPUTS = 1 << 16
+"""Inputs that a pattern may have: more are a slip, and would fill the memory."""
+
+
 class PatternInputs:
     """The inputs of a graph that is being written as an expression; they come to be when they are asked for.
 
@@ -191,6 +195,8 @@ class PatternInputs:
             raise TypeError(f"inputs are indexed with an int or a slice, not with {type(index).__name__}")
         if index < 0:
             raise ValueError("inputs have no negative indexes: how many there will be is not known")
+        if index >= MAX_INPUTS:
+            raise ValueError(f"there are at most {MAX_INPUTS} inputs, none with the index {index}")
         while len(self._inputs) <= index:
             self._inputs.append(self._builder.create_input(len(self._inputs)))
         return self._inputs[index]

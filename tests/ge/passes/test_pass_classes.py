@@ -123,6 +123,7 @@ def test_inputs_come_to_be_when_asked_for() -> None:
         (lambda i: i[0:4:2], ValueError),
         (lambda i: i[-1:2], ValueError),
         (lambda i: i[3:1], ValueError),
+        (lambda i: i[1 << 40], ValueError),
         (lambda i: i[:"2"], TypeError),
         (list, TypeError),
     ],
