@@ -80,6 +80,11 @@ def _option(name: str) -> Option:
     return option
 
 
+def _dims(value: object) -> str:
+    """Return dims, or the one number or the text that stands for them, as they would be written."""
+    return ",".join(map(str, value)) if isinstance(value, Iterable) and not isinstance(value, str) else str(value)
+
+
 def _text(option: Option, value: object) -> str:
     """Return ``value`` as it would be written on the command line."""
     match value:
@@ -92,7 +97,7 @@ def _text(option: Option, value: object) -> str:
         case os.PathLike():
             return os.fspath(value)
         case Mapping():
-            return ";".join(f"{name}:{','.join(map(str, dims))}" for name, dims in value.items())
+            return ";".join(f"{name}:{_dims(dims)}" for name, dims in value.items())
         case Sequence():
             return ";".join(map(str, value))
     raise TypeError(f"option {option.name!r} cannot be a {type(value).__name__}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from simulator.loader import ExecutionPlan, RunnableModel, load
 
 logger = logging.getLogger("simulator")
 
+MAX_THREADS = 99_999
 MODES = ("static", "dynbatch", "dynhw", "dyndims", "dynshape")
 
 
@@ -84,19 +86,20 @@ class InferSession:
     ) -> None:
         if model_path is None:
             raise ReportedError("R1002", parameter="model_path")
-        for name, value in (("loop", loop), ("threads", 1 if threads is None else threads)):
-            if value < 1:
-                raise ReportedError("R1001", value=value, parameter=name, reason="it must be at least 1")
+        if threads is not None:
+            threads = _number("threads", threads, MAX_THREADS)
         self.device_id = device_id
         self.acl_json_path = acl_json_path
         self.debug = debug
-        self.loop = loop
+        self.loop = _number("loop", loop)
         self._operators = _operators(custom_ops, model_path)
         with using(self._operators):
             if isinstance(model_path, str | os.PathLike):
                 self.name, model = os.fspath(model_path), _read(os.fspath(model_path))
-            else:
+            elif hasattr(model_path, "graph") and hasattr(model_path, "plan"):
                 self.name, model = model_path.graph.name, model_path
+            else:
+                raise TypeError(f"model_path must be a path or an OfflineModel, not {type(model_path).__name__}")
             _check_operators(model.graph)
             self._executor: Executor | DynamicExecutor | None = (
                 Executor(load(model), threads, self.name)
@@ -207,8 +210,7 @@ class InferSession:
     def _check_feedback(self, feedback: Sequence[int], iteration_times: int) -> None:
         inputs: Sequence[Port] = self._live().inputs
         outputs = self._live().outputs
-        if iteration_times < 1:
-            raise ReportedError("R1001", value=iteration_times, parameter="iteration_times", reason="less than 1")
+        _number("iteration_times", iteration_times)
         if len(feedback) != len(inputs):
             reason = f"it has {len(feedback)} entries, the model {len(inputs)} inputs"
             raise ReportedError("R1063", reason=reason)
@@ -262,6 +264,18 @@ def _check_operators(graph: Graph) -> None:
         first, *others = missing.values()
         first.also = tuple(others)
         raise first
+
+
+def _number(name: str, value: int, most: int | None = None) -> int:
+    """Return ``value`` as an int of at least 1. Raises R1001."""
+    limit = "at least 1" if most is None else f"from 1 to {most}"
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1 or (most is not None and number > most):
+        raise ReportedError("R1001", value=value, parameter=name, reason=f"it must be a whole number, {limit}")
+    return number
 
 
 def _read(path: str) -> RunnableModel:

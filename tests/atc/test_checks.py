@@ -6,6 +6,7 @@ import os
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from atc.checks import Given, check
@@ -234,6 +235,13 @@ def test_unusable_environment_is_reported(capsys: pytest.CaptureFixture[str], mo
 
 def library(**keywords: object) -> CompileOptions:
     return options_from({"soc_version": "Ascend310P3", **keywords}, Environment())
+
+
+@pytest.mark.parametrize(
+    ("dims", "expected"), [((1, 3), (1, 3)), ("1,3", (1, 3)), (5, (5,)), ([], ()), (np.array([1, 3]), (1, 3))]
+)
+def test_forms_of_dims(dims: object, expected: tuple[int, ...]) -> None:
+    assert library(input_shape={"x": dims}).input_shape == {"x": expected}
 
 
 def test_keywords_become_typed_options() -> None:

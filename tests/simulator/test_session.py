@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,8 +142,17 @@ def test_one_arena_runs_once_at_a_time(session: InferSession) -> None:
     np.testing.assert_array_equal(session.infer([B, A])[0], B - A)
 
 
-@pytest.mark.parametrize(("field", "value"), [("loop", 0), ("threads", 0), ("threads", -1)])
-def test_counts_below_one(field: str, value: int) -> None:
+@pytest.mark.parametrize("model", [5, b"m.om", [], True])
+def test_what_is_no_model(model: Any) -> None:
+    with pytest.raises(TypeError, match=f"a path or an OfflineModel, not {type(model).__name__}"):
+        InferSession(0, model)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("loop", 0), ("loop", 1.5), ("threads", 0), ("threads", -1), ("threads", "2"), ("threads", 10**30)],
+)
+def test_counts_that_are_none(field: str, value: Any) -> None:
     with pytest.raises(ReportedError, match=f"R1001.*{field}"):
         InferSession(model_path=difference(), **{field: value})
 
