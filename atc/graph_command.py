@@ -7,6 +7,7 @@ cannot be done (as diff and cmp have it).
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -61,6 +62,7 @@ def show_graph(file: str, input_shape: str, custom_ops: str, html: str | None) -
     from atc.graph_report import summary_lines
     from atc.graph_view import graphs_of
 
+    _check_inputs_stay(html, file)
     with _operators(custom_ops), working(f"reading {file}"), collector_at_rest():
         found = load(file, input_shape)
         graphs = graphs_of(found, with_constants=html is not None)
@@ -89,6 +91,7 @@ def diff_graphs(a: str, b: str, show_all: bool, input_shape: str, custom_ops: st
     from atc.graph_file import load
     from atc.graph_report import comparison_lines
 
+    _check_inputs_stay(html, a, b)
     with _operators(custom_ops), working(f"comparing {a} with {b}"), collector_at_rest():
         comparison = compare(load(a, input_shape), load(b, input_shape))
     _print(comparison_lines(comparison, show_all=show_all))
@@ -113,6 +116,14 @@ def _operators(folder: str) -> Iterator[None]:
     check_onnx_names(operators)
     with using(operators):
         yield
+
+
+def _check_inputs_stay(html: str | None, *files: str) -> None:
+    """Raise E10001 if the page would take the place of a file that is read."""
+    found = next((file for file in files if html and os.path.realpath(html) == os.path.realpath(file)), None)
+    if found is not None:
+        reason = f"the page would take the place of {found}, which is read"
+        raise ReportedError("E10001", value=html, parameter="--html", reason=reason)
 
 
 def _write_page(path: str, page: str) -> None:

@@ -32,6 +32,16 @@ def diff_page(before: str, after: str) -> str:
     return Path("page.html").read_text()
 
 
+@pytest.mark.parametrize("line", [["show", "a.txt"], ["diff", "b.txt", "a.txt"]])
+def test_a_page_takes_the_place_of_no_input(line, capsys) -> None:
+    for name in ("a.txt", "b.txt"):
+        Path(name).write_text("graph g(%x: f32[4]@ND) {\n  return %x\n}\n")
+    before = Path("a.txt").read_bytes()
+    assert main(["graph", *line, "--html", "./a.txt"]) == 2
+    assert "E10001: Value [./a.txt] for parameter [--html]" in "".join(capsys.readouterr())
+    assert Path("a.txt").read_bytes() == before
+
+
 def show_page(graph: str) -> str:
     Path("a.txt").write_text(graph)
     assert main(["graph", "show", "a.txt", "--html", "page.html"]) == 0
