@@ -25,7 +25,7 @@ from ge.verify import verify
 from parsers.onnx import check_onnx_names, parse
 from passes.driver import Driver, Step
 from passes.pipeline import compile_passes, named_passes
-from passes.selection import select_passes
+from passes.selection import SOLUTION, select_passes
 
 FAILED = 1
 
@@ -47,7 +47,9 @@ FAILED = 1
 )
 @click.option("--all", "run_all", is_flag=True, help="Run the whole pipeline.")
 @click.option("--input-shape", default="", help="Shapes of the inputs of an ONNX model, as for atc.")
-@click.option("--print-after", is_flag=True, help="Print the graph after each pass that changed it.")
+@click.option(
+    "--print-after", is_flag=True, help="Print the graph after each pass that changed it, instead of once at the end."
+)
 @click.option("--time-passes", is_flag=True, help="Print a table of times to stderr.")
 @click.option("--verify-each", is_flag=True, help="Check the graph after each pass.")
 @click.option("--explain", metavar="PASS", help="Show what a pass does and stop.")
@@ -107,7 +109,7 @@ def _run(
 
     driver = Driver(session, is_verifying=is_verifying, after_pass=show)
     driver.run(graph, steps)
-    if not print_after:
+    if not (print_after and any(record.changed for record in driver.records)):
         click.echo(print_graph(graph, side))
     if time_passes:
         for record in driver.records:
@@ -141,7 +143,7 @@ def _explanation(name: str) -> str:
     found = named_passes().get(name)
     if found is None:
         raise ReportedError(
-            "E10001", value=name, parameter="--explain", reason=f"the passes are {', '.join(named_passes())}"
+            "E10001", value=name, parameter="--explain", reason="there is no pass of that name", solution=SOLUTION
         )
     return inspect.cleandoc(found.__doc__ or "")
 

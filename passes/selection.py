@@ -16,6 +16,7 @@ from passes.driver import Pass
 from passes.pipeline import named_passes
 from passes.prepare.add_net_output import AddNetOutput
 
+SOLUTION = "'ge-opt --list' lists the passes, 'ge-opt --explain NAME' tells what one does."
 _ITEM = re.compile(r"\s*([^\s,{}]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 
 
@@ -74,4 +75,4 @@ def _build(name: str, options: str, custom: PassRegistry) -> Pass:
 
 
 def _bad(value: str, reason: str) -> ReportedError:
-    return ReportedError("E10001", value=value, parameter="--passes", reason=reason)
+    return ReportedError("E10001", value=value, parameter="--passes", reason=reason, solution=SOLUTION)

@@ -1,0 +1,93 @@
+"""``ge-opt``: passes named on the command line, and what is printed between and behind them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from atc.opt import main
+from ge.text import parse_graph
+from passes.pipeline import named_passes
+
+GRAPH = """graph g(%x: f32[2]@ND) {
+  %a = Identity(%x) -> f32[2]@ND
+  %unread = Relu(%x) -> f32[2]@ND
+  %y = Neg(%a) -> f32[2]@ND
+  return %y
+}"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    path = tmp_path / "g.txt"
+    path.write_text(GRAPH)
+    return str(path)
+
+
+def types(text: str) -> set[str]:
+    return {node.type for node in parse_graph(text)} - {"Data"}
+
+
+def printed(source: str, capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    assert main([source, *options]) == 0
+    return capsys.readouterr().out
+
+
+def test_passes_run_in_the_order_given(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert types(printed(source, capsys)) == {"Identity", "Relu", "Neg"}
+    assert types(printed(source, capsys, "--passes", "remove-identity")) == {"Relu", "Neg"}
+    assert types(printed(source, capsys, "--passes", "remove-identity,remove-dead-nodes", "--verify-each")) == {"Neg"}
+
+
+def test_print_after_shows_each_pass_that_changed_something(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(source, capsys, "--passes", "infer-shape,remove-identity,remove-dead-nodes", "--print-after")
+    steps = [part.partition("\n") for part in text.split("# after ")[1:]]
+    assert [(name, types(graph)) for name, _, graph in steps] == [
+        ("remove-identity", {"Relu", "Neg"}),
+        ("remove-dead-nodes", {"Neg"}),
+    ]
+
+
+def test_print_after_shows_the_graph_even_if_nothing_has_changed(
+    source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = printed(source, capsys, "--passes", "infer-shape", "--print-after")
+    assert types(text) == {"Identity", "Relu", "Neg"}
+
+
+def test_times_go_to_stderr_and_say_what_has_changed(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([source, "--passes", "infer-shape,remove-identity", "--time-passes"]) == 0
+    output = capsys.readouterr()
+    rows = [line.split() for line in output.err.splitlines()]
+    assert [(row[1:]) for row in rows] == [["ms", "infer-shape"], ["ms", "remove-identity", "changed"]]
+    assert types(output.out) == {"Relu", "Neg"}
+
+
+def test_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    listed = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("#")]
+    assert set(listed) == set(named_passes())
+    for name in named_passes():
+        assert main(["--explain", name]) == 0
+        assert len(capsys.readouterr().out) > 20
+
+
+@pytest.mark.parametrize(
+    ("options", "culprit"),
+    [
+        (["--passes", "remove-idntity"], "near or known: remove-identity"),
+        (["--passes", "remove-identity{depth=3}"], "depth=3"),
+        (["--passes", "fold-constants{limit=x}"], "limit=x"),
+        (["--passes", "a b"], "a b"),
+        (["--explain", "nothing"], "nothing"),
+    ],
+)
+def test_a_pass_that_is_not_there(
+    source: str, capsys: pytest.CaptureFixture[str], options: list[str], culprit: str
+) -> None:
+    assert main([source, *options]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("E10001")
+    assert culprit in message
+    assert "ge-opt --list" in message
