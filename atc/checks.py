@@ -188,7 +188,7 @@ def framework_and_weight(given: Given) -> None:
     framework = given.framework
     if framework is None:
         choices = "0 (Caffe), 1 (MindSpore), 3 (TensorFlow), 5 (ONNX)"
-        raise ReportedError("E10007", parameter="--framework", support=choices)
+        raise ReportedError("E10007", parameter="--framework", value="missing", support=choices)
     if given["weight"]:
         option_grammar.check_input_file(given["weight"], "--weight")
     elif framework is Framework.CAFFE:
@@ -415,6 +415,8 @@ def json_request(given: Given) -> None:
     """The options of ``--mode=1``: E10004 for what is missing, E10001 for paths and framework 1."""
     missing = [ReportedError("E10004", parameter=f"--{name}") for name in ("om", "json") if not given[name]]
     if missing:
+        if given["model"] and not given["om"]:
+            missing[0].solution = f"--om names the file to write, a model too: --om={given['model']} --framework=5."
         missing[0].also = tuple(missing[1:])
         raise missing[0]
     if given.framework is Framework.MINDSPORE:

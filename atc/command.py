@@ -25,7 +25,7 @@ FAILURE = "ATC run failed, Please check the detail log, Try 'atc --help' for mor
 FAILED = 255
 USAGE = """\
 usage: atc --model=FILE --framework=5 --soc_version=CHIP --output=PATH [options]
-       atc --mode=1 --om=FILE --json=PATH        write an .om as JSON (a model: add --framework=5)
+       atc --mode=1 --om=FILE --json=PATH        write an .om as JSON, or with --framework=5 an ONNX model
        atc --mode=3 --model=FILE --framework=5 --soc_version=CHIP        check a model only
        atc --mode=6 --om=FILE        show what an .om holds
        atc graph show FILE, atc graph diff A B        look at graphs; 'atc graph --help' says more"""
@@ -64,7 +64,7 @@ def _run(argv: Sequence[str]) -> int:
         values = lex(argv, OPTIONS)
     except UsageFault as fault:
         show_error(f"ERROR: {fault}")
-        reason = f"The cause is not known to the error catalogue: {fault}."
+        reason = f"The command line cannot be read: {fault}."
         return _fail(ReportedError("E19999", reason=reason, solution="'atc --help' lists the options.").lines())
     except ReportedError as error:
         return _fail(error.lines())
@@ -76,7 +76,7 @@ def _run(argv: Sequence[str]) -> int:
     errors = _work(values, warnings)
     show("...")
     if errors:
-        return _fail(errors)
+        return _fail([*errors, *warnings])
     show(SUCCESS)
     for warning in warnings:
         show(warning)
@@ -97,7 +97,7 @@ def _work(values: Mapping[str, str], warnings: list[str]) -> list[str]:
     from ge.session import CompileSession
 
     def emit(line: str) -> None:
-        # ATC shows warnings after the result line
+        # ATC shows warnings after the result line, and so they follow errors
         if line.startswith("WARNING: "):
             warnings.append(line)
         else:

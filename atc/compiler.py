@@ -33,15 +33,16 @@ def compile_source(
     Custom operators and passes are loaded from the folders that options and environment name; registered classes in
     ``passes`` join them. Nothing is written. Raises :class:`ge.errors.ReportedError`.
     """
-    if not session.options.precision_is_chosen:
-        session.warn(PRECISION_KEPT)
     load_operators(session)
     with using(session.operators):
         load_passes(session, passes)
         session.dumper = dumper_for(session.environment, session.options.ge_options)
         with collector_at_rest():
             graph = parse(source, session)
-            return compile_graph(graph, session)
+            model = compile_graph(graph, session)
+    if not session.options.precision_is_chosen:  # not where the compile fails: nothing is kept then
+        session.warn(PRECISION_KEPT)
+    return model
 
 
 def compile_graph(graph: Graph, session: CompileSession) -> OfflineModel:

@@ -110,7 +110,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "Give 0 or 1 (--external_weight also knows 2).",
     ),
     "E10007": CatalogueEntry(
-        "Parameter [{parameter}] is missing or is not one of its choices: {support}.",
+        "Parameter [{parameter}] is [{value}], which is not one of its choices: {support}.",
         "Set it to the choice that fits the model file; an ONNX model needs --framework=5.",
     ),
     "E10008": CatalogueEntry(
@@ -144,7 +144,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "E10016": CatalogueEntry(
         "Name [{opname}] in parameter [{parameter}] does not exist in the model.",
-        "Take the name from the model: Netron and 'atc --mode=1' show all of them.",
+        "Take the name from the model: Netron shows all of them, so does 'atc --mode=1 --framework=5 --om=<model>'.",
     ),
     "E10017": CatalogueEntry(
         "Name [{opname}] in parameter [{parameter}] is not an input of the model.",

@@ -181,7 +181,7 @@ _ROWS: dict[str, tuple[_Row, ...]] = {
             "The kind of the model file: 0 Caffe, 1 MindSpore, 3 TensorFlow, 5 ONNX. (0, 1 and 3: not implemented "
             "yet.)"),
         ("om", _WORKS, _W, _FILE, "", "",
-            "The .om file to write as JSON or to show (--mode=1 and 6)."),
+            "The .om file to write as JSON (--mode=1; with --framework=5 an ONNX model) or to show (--mode=6)."),
         ("input_format", _WORKS, _W, _TEXT, "NCHW", "input_format",
             "Format of the inputs: NCHW, ND or NCDHW."),
         ("input_shape", _WORKS, _W, _TEXT, "", "ge.inputShape",

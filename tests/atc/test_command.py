@@ -306,6 +306,16 @@ def test_unwritable_report_does_not_hide_the_fault(capsys: pytest.CaptureFixture
         assert (status, codes(lines)) == (255, ["E13010", "E13004"])
 
 
+def test_warnings_follow_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    save_model("m.onnx", [1, 4], "Neg", "MatMul")
+    model = onnx.load("m.onnx")
+    model.graph.node[0].attribute.append(helper.make_attribute("flavour", 1))
+    onnx.save(model, "m.onnx")
+    status, lines = run(B, capsys)
+    assert (status, codes(lines)) == (255, ["E11010", "WARNING"])
+    assert lines[-1] == "WARNING: node neg (Neg): attribute flavour is unknown and ignored"
+
+
 @pytest.mark.parametrize("suffix", [".pb", ".pth", ".om"])
 def test_name_of_an_unreadable_model_gives_a_hint(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path(f"m{suffix}").write_bytes(b"\x00\x01\x02")
@@ -367,6 +377,9 @@ def test_model_as_json(model: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_model_as_json_without_framework_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    status, lines = run("--mode=1 --model=m.onnx --framework=5 --json=j.json", capsys)
+    assert (status, codes(lines)) == (255, ["E10004"])
+    assert "--om=m.onnx --framework=5" in lines[-1]
     status, lines = run("--mode=1 --om=m.onnx --json=j.json", capsys)
     assert (status, codes(lines)) == (255, ["E10041"])
     assert "--framework=5" in lines[-1]
