@@ -134,7 +134,11 @@ def _load(source: Path, session: CompileSession) -> Graph:
             graph = parse_graph(mapped[:].decode())
         except (GraphTextError, UnicodeDecodeError) as fault:
             raise ReportedError("E10001", value=source, parameter="SOURCE", reason=str(fault)) from fault
-        verify(graph)
+        try:
+            verify(graph)
+        except ReportedError as fault:  # here it is no pass that made the graph
+            wrong = fault.fields.get("reason", fault.message)
+            raise ReportedError("E10001", value=source, parameter="SOURCE", reason=wrong) from fault
         return graph
     return parse(source, session)
 

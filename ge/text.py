@@ -38,6 +38,7 @@ from typing import Any
 
 import numpy as np
 
+from ge.error import GeError
 from ge.graph import DataType, Format, Graph, Node, NodeOut, Shape, Tensor, TensorDesc
 from ge.graph.types import (
     FORMAT_BY_TEXT,
@@ -193,6 +194,9 @@ class GraphTextError(ValueError):
     """Malformed graph text; the message gives line and column and shows the line."""
 
 
+MAX_OUTPUTS = 100_000
+"""Outputs of one node; a bound for numbers that are mistyped."""
+
 _TOKEN = re.compile(
     r"""(?P<space>\s+|\#[^\n]*)
       | (?P<string>"(?:[^"\\]|\\.)*")
@@ -207,7 +211,14 @@ _TOKEN = re.compile(
 
 def parse_graph(text: str, side: SideTensors | None = None) -> Graph:
     """Build the graph that ``text`` describes. Raises :class:`GraphTextError`."""
-    return _Parser(text, side or {}).parse()
+    parser = _Parser(text, side or {})
+    try:
+        return parser.parse()
+    except GraphTextError:
+        raise
+    except (ArithmeticError, GeError, LookupError, RecursionError, TypeError, ValueError) as fault:
+        # values that do not fit each other, escapes that are none, brackets too deep
+        raise parser.error(f"this cannot be read ({type(fault).__name__}: {fault})") from fault
 
 
 class _Parser:
@@ -219,7 +230,7 @@ class _Parser:
         while at < len(text):
             match = _TOKEN.match(text, at)
             if match is None:
-                raise self._error(f"unexpected character {text[at]!r}", at)
+                raise self.error(f"unexpected character {text[at]!r}", at)
             if match.lastgroup != "space":
                 self.tokens.append((str(match.lastgroup), match.group().strip(), at))
             at = match.end()
@@ -227,8 +238,9 @@ class _Parser:
         self.at = 0
 
     # reading tokens
-    def _error(self, reason: str, position: int | None = None) -> GraphTextError:
-        at = self.tokens[self.at][2] if position is None else position
+    def error(self, reason: str, position: int | None = None) -> GraphTextError:
+        """Return the error for what stands at ``position``, by default at the token that is looked at."""
+        at = self.tokens[min(self.at, len(self.tokens) - 1)][2] if position is None else position
         start = self.text.rfind("\n", 0, at) + 1
         line = self.text[start:].split("\n", 1)[0]
         number = self.text.count("\n", 0, at) + 1
@@ -240,7 +252,7 @@ class _Parser:
     def _take(self, what: str | None = None) -> str:
         text = self.tokens[self.at][1]
         if what is not None and text != what:
-            raise self._error(f"expected {what!r}, found {text!r}")
+            raise self.error(f"expected {what!r}, found {text!r}")
         self.at += 1
         return text
 
@@ -253,14 +265,14 @@ class _Parser:
     def _take_name(self) -> str:
         kind, text, _ = self.tokens[self.at]
         if kind not in ("word", "string", "number"):
-            raise self._error(f"expected a name, found {text!r}")
+            raise self.error(f"expected a name, found {text!r}")
         self.at += 1
         return str(json.loads(text)) if kind == "string" else text
 
     def _take_value_name(self) -> str:
         kind, text, _ = self.tokens[self.at]
         if kind != "value":
-            raise self._error(f"expected a %name, found {text!r}")
+            raise self.error(f"expected a %name, found {text!r}")
         self.at += 1
         return str(json.loads(text[1:])) if text[1] == '"' else text[1:]
 
@@ -269,7 +281,7 @@ class _Parser:
         try:
             number = int(text)
         except ValueError:
-            raise self._error(f"expected an integer, found {text!r}") from None
+            raise self.error(f"expected an integer, found {text!r}") from None
         self.at += 1
         return number
 
@@ -294,7 +306,8 @@ class _Parser:
         self._take("(")
         pending: list[tuple[Node, list[Any], list[str]]] = []
         self._list(")", lambda: self._param(graph))
-        if self._peek() == "{" and self.tokens[self.at + 2][1] == "=" and self.tokens[self.at + 1][0] != "value":
+        opening, *ahead = self.tokens[self.at : self.at + 3]
+        if opening[1] == "{" and len(ahead) == 2 and ahead[0][0] != "value" and ahead[1][1] == "=":
             graph.attrs.update(self._attrs())
         self._take("{")
         while self._peek() != "return":
@@ -318,6 +331,8 @@ class _Parser:
         start = self.at
         name = self._take_value_name()
         count = self._take_int() if self._try(":") else 1
+        if not 0 <= count <= MAX_OUTPUTS:
+            raise self.error(f"a node has at most {MAX_OUTPUTS} outputs, %{name} has {count}")
         self._take("=")
         type_ = self._take_name()
         uses = self._list(")", self._use) if self._try("(") else []
@@ -332,9 +347,9 @@ class _Parser:
             while self._try(","):
                 descs.append(self._desc())
             if len(descs) != count:
-                raise self._error(f"%{name} has {count} outputs and {len(descs)} descriptors")
+                raise self.error(f"%{name} has {count} outputs and {len(descs)} descriptors")
         if name in graph:
-            raise self._error(f"%{name} is defined twice", self.tokens[start][2])
+            raise self.error(f"%{name} is defined twice", self.tokens[start][2])
         node = graph.add_node(type_, name, [None] * len(uses), output_descs=descs)
         node.subgraphs = [(k, str(v)) for k, v in attrs.items() if isinstance(v, _SubgraphRef)]
         node.attrs.update({k: v for k, v in attrs.items() if not isinstance(v, _SubgraphRef)})
@@ -351,7 +366,7 @@ class _Parser:
         name, index, position = use
         node = graph.find(name)
         if node is None or not 0 <= index < len(node.output_descs):
-            raise self._error(f"%{name}:{index} is not defined", position)
+            raise self.error(f"%{name}:{index} is not defined", position)
         return node.output(index)
 
     def _connect(self, graph: Graph, node: Node, uses: list[Any], controls: list[str]) -> None:
@@ -361,7 +376,7 @@ class _Parser:
         for name in controls:
             before = graph.find(name)
             if before is None:
-                raise self._error(f"%{name} is not defined")
+                raise self.error(f"%{name} is not defined")
             graph.add_control(before, node)
 
     def _results(self, graph: Graph) -> None:
@@ -372,7 +387,7 @@ class _Parser:
                 self._take(",")
             use = self._use()
             if use is None:
-                raise self._error("a result cannot be absent")
+                raise self.error("a result cannot be absent")
             outputs.append(self._resolve(graph, use))
             names.append(str(json.loads(self._take())) if self._try("as") else "")
         if graph.net_output() is None:
@@ -402,14 +417,14 @@ class _Parser:
         try:
             found = data_type_by_short_name(self._peek())
         except KeyError:
-            raise self._error(f"{self._peek()!r} is not an element type") from None
+            raise self.error(f"{self._peek()!r} is not an element type") from None
         self.at += 1
         return found
 
     def _format(self) -> Format:
         found = FORMAT_BY_TEXT.get(self._peek())
         if found is None:
-            raise self._error(f"{self._peek()!r} is not a format")
+            raise self.error(f"{self._peek()!r} is not a format")
         self.at += 1
         return found
 
@@ -478,14 +493,14 @@ class _Parser:
             self._take(":")
             digest = self._take()
             if digest not in self.side:
-                raise self._error(f"the data of tensor sha256:{digest} is not at hand")
+                raise self.error(f"the data of tensor sha256:{digest} is not at hand")
             return Tensor.of(self.side[digest])
         self._take("{")
         items = self._list("}", self._value)
         if data_type in (DataType.DT_COMPLEX64, DataType.DT_COMPLEX128):
             items = [complex(a, b) for a, b in zip(items[::2], items[1::2], strict=False)]
         if len(items) != shape.elements:
-            raise self._error(f"a tensor of shape {shape} needs {shape.elements} elements, found {len(items)}")
+            raise self.error(f"a tensor of shape {shape} needs {shape.elements} elements, found {len(items)}")
         if data_type is DataType.DT_STRING:
             strings = np.empty(len(items), dtype=object)
             strings[:] = items

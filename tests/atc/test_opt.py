@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from atc import opt
 from atc.opt import main
 from ge.text import parse_graph
 from passes.pipeline import named_passes
@@ -91,3 +93,61 @@ def test_a_pass_that_is_not_there(
     assert message.startswith("E10001")
     assert culprit in message
     assert "ge-opt --list" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "part"),
+    [
+        (None, "E13001", "No such file"),
+        ("folder", "E13001", "not a regular file"),
+        ("pipe", "E13001", "not a regular file"),
+        (b"", "E13015", "0 bytes"),
+        (b"\x93\xff\x00", "E13005", "byte 0"),
+        (b"graph g(%x: f32[2]@ND", "E10001", "line 1, column 22"),
+        (b"graph \xff", "E10001", "utf-8"),
+        (GRAPH.replace("Neg", "Nag").encode(), "E10001", "node y (Nag): the operator type is not registered"),
+        (GRAPH.replace("(%a)", "()").encode(), "E10001", "has 0 inputs"),
+    ],
+)
+def test_sources_that_cannot_be_read(
+    content: bytes | str | None, code: str, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "source"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content == "folder":
+        path.mkdir()
+    elif content == "pipe":
+        if not hasattr(os, "mkfifo"):
+            pytest.skip("there are no named pipes")
+        os.mkfifo(path)
+    assert main([str(path)]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(f"{code}: ")
+    assert part in output.err
+    assert "        Solution: " in output.err
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "text"),
+    [
+        (KeyboardInterrupt, 130, "interrupted"),
+        (MemoryError, 1, "E19999: Internal Error!\n        There is not enough memory"),
+        (ZeroDivisionError, 1, "ZeroDivisionError in broken"),
+    ],
+)
+def test_faults_of_the_program(
+    fault: type[BaseException],
+    status: int,
+    text: str,
+    source: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(opt, "parse_graph", broken)
+    assert main([source]) == status
+    assert text in capsys.readouterr().err

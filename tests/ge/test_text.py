@@ -101,6 +101,14 @@ def test_any_names_attributes_and_shapes_survive(rows: list) -> None:
         ("graph g(", "expected a %name, found 'end of text'"),
         ("graph g() { %a = C {v=f32[3]{1.0}} return }", "needs 3 elements, found 1"),
         ("graph g() { ; return }", "unexpected character ';'"),
+        ("graph g() { %a:99999999999 = C return }", "at most 100000 outputs, %a has 99999999999"),
+        ('graph g() { %a = C {v="\\q"} return }', "line 1, column 27: this cannot be read"),
+        ('graph g() { %a = C {v=bytes "zz"} return }', "this cannot be read"),
+        ("graph g() { %a = C {v=f32[2]{1,[2]}} return }", "this cannot be read"),
+        ("graph g() { %a = C {v=" + "9" * 5000 + "} return }", "this cannot be read"),
+        ("graph g() { %a = C {v=" + "[" * 20_000 + "} return }", "this cannot be read"),
+        ("graph g() {", "expected a %name, found 'end of text'"),
+        ("graph g", "found 'end of text'"),
     ],
 )
 def test_faults_are_located(text: str, message: str) -> None:
