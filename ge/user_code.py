@@ -9,7 +9,7 @@ MAX_TEXT = 4000
 def text_of(fault: BaseException) -> str:
     """Return what an exception says, shortened if it says very much; also if it fails to say it."""
     try:
-        text = str(fault)
+        text = str.__str__(str(fault))  # not a subclass with methods of its own
         return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}... ({len(text)} characters)"
     except KeyboardInterrupt:
         raise

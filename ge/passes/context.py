@@ -65,4 +65,4 @@ class PassContext:
 def _checked_text(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a str, not {type(value).__name__}")
-    return value
+    return str.__str__(value)  # not a subclass with methods of its own

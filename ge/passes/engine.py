@@ -68,6 +68,7 @@ def run_fusion_base(instance: FusionBasePass, root: Graph, context: PassContext)
         raise PassFailure(_with_message("run() returned False", context))
     if not isinstance(result, int):
         raise PassFailure(f"python pass returned unsupported type: {type(result).__name__}")
+    result = int.__int__(result)
     if result in NOT_CHANGED:
         return False
     if result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
@@ -32,9 +33,11 @@ def write_air(graph: Graph, path: str) -> None:
 def read_air(path: str) -> Graph:
     """Return the graph of a file. Raises ``RuntimeError`` for a file that cannot be read or holds no legal graph."""
     try:
-        size = Path(path).stat().st_size
-        if size > MAX_BYTES:
-            raise GeError(f"file {path} has {size} bytes, a graph takes at most {MAX_BYTES}")
+        status = Path(path).stat()
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            raise GeError(f"file {path} cannot be read: it is not a regular file")
+        if status.st_size > MAX_BYTES:
+            raise GeError(f"file {path} has {status.st_size} bytes, a graph takes at most {MAX_BYTES}")
         return graph_of(pb.ModelDef.FromString(Path(path).read_bytes()))
     except OSError as fault:
         raise GeError(f"file {path} cannot be read: {fault.strerror}") from None

@@ -279,6 +279,16 @@ FAULTS = [
         "raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})()",
         "run() raised Mute: (its text cannot be made: ZeroDivisionError)",
     ),
+    (
+        "T = type('T', (str,), {'__format__': None, '__str__': lambda self: self}); "
+        "raise type('E', (Exception,), {'__str__': lambda self: T('odd')})()",
+        "run() raised E: odd",
+    ),
+    (
+        "context.set_error_message(type('T', (str,), {'__format__': None, '__bool__': None})('odd')); return False",
+        "odd (run() returned False)",
+    ),
+    ("return type('I', (int,), {'__bool__': None, '__eq__': None})(7)", "The custom pass [Culprit] failed with 7."),
     ("graph.remove_node(graph.find_node_by_name('Node_Output'))", "it changes the interface: the NetOutput of graph"),
     ("graph.find_node_by_name('relu').set_attr('note', chr(0xdc80))", "holds half a character"),
     ("graph.find_node_by_name('relu').set_attr(chr(0xdc80), 1)", "holds half a character"),

@@ -461,6 +461,11 @@ def test_an_air_file_that_holds_no_graph_is_refused(net: Graph, tmp_path: Any, c
     assert first_difference(net, parse_graph(NET)) is None
 
 
+def test_an_air_file_without_an_end_is_refused(net: Graph) -> None:
+    with pytest.raises(RuntimeError, match="/dev/zero cannot be read: it is not a regular file"):
+        net.load_from_air("/dev/zero")
+
+
 def test_an_air_file_that_cannot_be_written_is_a_failure(net: Graph, tmp_path: Any) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RuntimeError, match="cannot be saved"):
