@@ -36,6 +36,7 @@ class ConstantValues:
         self._is_constant: dict[Node, bool] = {
             out.node: known is not None and known.whole is not None for out, known in self._known.items()
         }
+        self._from_shape: dict[Node, Array] = {}
         self._held: dict[NodeOut, int] = {}
         self._held_bytes = 0
 
@@ -47,7 +48,7 @@ class ConstantValues:
             if top in self._is_constant:
                 stack.pop()
                 continue
-            unsettled = [s for s in _deciding(top) if s not in self._is_constant]
+            unsettled = [s for s in self._deciding(top) if s not in self._is_constant]
             if unsettled:
                 stack.extend(unsettled)
                 continue
@@ -72,11 +73,29 @@ class ConstantValues:
         return self._known.get(out)
 
     # -- constant or not -----------------------------------------------------------------------------------------------
+    def _deciding(self, node: Node) -> list[Node]:
+        """Return the nodes on which it depends whether ``node`` is constant."""
+        if node.type in ("Const", "Shape") or not _may_be_constant(node) or self._value_from_shape(node) is not None:
+            return []
+        return [s.node for s in node.inputs if s is not None]
+
+    def _value_from_shape(self, node: Node) -> Array | None:
+        """Return the value that follows from the shapes of inputs alone; it is asked for more than once."""
+        value = self._from_shape.get(node)
+        if value is None:
+            found = lookup(node.type)
+            if found is None or found.value_infer is None:
+                return None
+            value = found.value_infer(InferContext(node, found, lambda node, slot: None))
+            if value is not None:
+                self._from_shape[node] = value
+        return value
+
     def _settle(self, node: Node) -> bool:
         """Decide for a node whose sources are decided; learn elements where it is not constant as a whole."""
         if not _may_be_constant(node):
             return False
-        if node.type == "Const" or _value_from_shape(node) is not None:
+        if node.type == "Const" or self._value_from_shape(node) is not None:
             return True
         sources = [s.node for s in node.inputs if s is not None]
         if sources and all(self._is_constant.get(s) for s in sources):
@@ -106,7 +125,7 @@ class ConstantValues:
             stack.pop()
 
     def _missing(self, node: Node) -> list[NodeOut]:
-        if node.type == "Const" or _value_from_shape(node) is not None or not self._is_computable(node):
+        if node.type == "Const" or self._value_from_shape(node) is not None or not self._is_computable(node):
             return []
         return [s for s in node.inputs if s is not None and s not in self._known]
 
@@ -126,7 +145,7 @@ class ConstantValues:
         if node.type == "Const":
             self._known[out] = KnownValue(value.array) if isinstance(value, Tensor) else None
             return
-        from_shape = _value_from_shape(node)
+        from_shape = self._value_from_shape(node)
         if from_shape is not None:
             self._known[out] = KnownValue(from_shape)
             return
@@ -165,13 +184,6 @@ class ConstantValues:
         return None if found is None else found.whole
 
 
-def _deciding(node: Node) -> list[Node]:
-    """Return the nodes on which it depends whether ``node`` is constant."""
-    if node.type in ("Const", "Shape") or not _may_be_constant(node) or _value_from_shape(node) is not None:
-        return []
-    return [s.node for s in node.inputs if s is not None]
-
-
 def _may_be_constant(node: Node) -> bool:
     if node.type == "Const":
         return True
@@ -179,10 +191,3 @@ def _may_be_constant(node: Node) -> bool:
     if found is None or found.compute is None or found.is_stateful or node.subgraphs:
         return False
     return all(has_numpy_dtype(desc.data_type) for desc in node.output_descs)  # handles come to be in a run
-
-
-def _value_from_shape(node: Node) -> Array | None:
-    found = lookup(node.type)
-    if found is None or found.value_infer is None:
-        return None
-    return found.value_infer(InferContext(node, found, lambda node, slot: None))

@@ -1,7 +1,7 @@
 """Graphs of any number of nodes, in the forms that strain a compiler differently.
 
-`make(name, n)` returns a model of about `n` nodes with one input `x` [1,8]. Values stay near 1 and depend on the input
-all the way through, so that a wrong result shows.
+`make(name, n)` returns a model of about `n` nodes with one input `x` [1,8]. Values depend on the input all the way
+through, so that a wrong result shows. Only what computes shapes may be put together by a compiler.
 """
 
 from __future__ import annotations
@@ -22,20 +22,15 @@ def _node(op_type: str, inputs: str, output: str, **attributes: Any) -> NodeProt
     return helper.make_node(op_type, inputs.split(), [output], f"{op_type}_{output}", **attributes)
 
 
-def _vector(seed: int, scale: float = 1.0) -> NDArray[np.float32]:
-    return np.random.default_rng(seed).uniform(0.5, 1.0, WIDTH).astype(np.float32) * np.float32(scale)
-
-
 def chain(n: int) -> Parts:
-    """Each node reads the one before."""
-    steps = [("Mul", "up"), ("Add", "shift"), ("Mul", "down"), ("Neg", "")]
+    """Each node reads the one before: x = 2 log(sqrt(exp(x))), again and again."""
+    steps = [("Exp", ""), ("Sqrt", ""), ("Log", ""), ("Mul", "two")]
     nodes, last = [], "x"
     for i in range(n):
         op_type, operand = steps[i % len(steps)]
         nodes.append(_node(op_type, f"{last} {operand}", f"t{i}"))
         last = f"t{i}"
-    constants = {"up": np.float32(1.25), "down": np.float32(0.8), "shift": _vector(1, 0.1)}
-    return nodes, {name: np.asarray(value) for name, value in constants.items()}, [last]
+    return nodes, {"two": np.asarray(np.float32(2))}, [last]
 
 
 def fan_out(n: int) -> Parts:
@@ -72,14 +67,14 @@ def skips(n: int) -> Parts:
 
 
 def constants(n: int) -> Parts:
-    """Each node of a chain has a constant of its own."""
-    nodes, last = [], "x"
-    values: dict[str, NDArray[np.generic]] = {}
-    for i in range(n):
-        nodes.append(_node("Add" if i % 2 else "Sub", f"{last} c{i}", f"t{i}"))
-        values[f"c{i}"] = _vector(i)
-        last = f"t{i}"
-    return nodes, values, [last]
+    """The sum of many sin(x + c), each with a constant of its own."""
+    terms = range(n // 2)
+    nodes = [_node("Add", f"x c{i}", f"a{i}") for i in terms] + [_node("Sin", f"a{i}", f"s{i}") for i in terms]
+    nodes.append(_node("Sum", " ".join(f"s{i}" for i in terms), "y"))
+    values: dict[str, NDArray[np.generic]] = {
+        f"c{i}": np.random.default_rng(i).uniform(0, 1, WIDTH).astype(np.float32) for i in terms
+    }
+    return nodes, values, ["y"]
 
 
 def shape_arithmetic(n: int) -> Parts:
@@ -91,7 +86,7 @@ def shape_arithmetic(n: int) -> Parts:
             _node("Gather", f"shape{i} second", f"width{i}", axis=0),
             _node("Concat", f"minus_one width{i}", f"target{i}", axis=0),
             _node("Reshape", f"{last} target{i}", f"r{i}"),
-            _node("Neg", f"r{i}", f"t{i}"),
+            _node("Log" if i % 2 else "Exp", f"r{i}", f"t{i}"),
         ]
         last = f"t{i}"
     return nodes, {"second": np.array([1]), "minus_one": np.array([-1])}, [last]
