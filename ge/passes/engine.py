@@ -191,10 +191,19 @@ class _PatternRun:
                 if match is not None:
                     new = self._replace(match, matcher, index, topology)
                     pending.extend(node for node in reversed(new) if type_of(node) == pattern.driver_type)
+                elif matcher.obstacle is not None and not driver.is_removed:
+                    self._leave_shared(driver, *matcher.obstacle)
         changed = self._cap.done > before
         if changed:
             index.apply()
         return changed
+
+    def _leave_shared(self, driver: Node, shared: Node, reader: str) -> None:
+        """Remember why what looks like a match is none. It does not count, as in GE."""
+        refusal = self._context.statistics.refuse(
+            self._name, (shared.name, driver.name), f"{reader} reads {shared.name} too"
+        )
+        logger.debug("%s", refusal)
 
     def _replace(self, match: Match, matcher: Matcher, index: NodeIndex, topology: Topology) -> list[Node]:
         """Replace one match if nothing speaks against it; return the new nodes."""

@@ -285,11 +285,12 @@ class Match:
 
 
 class Matcher:
-    """Matches one pattern in one graph."""
+    """Matches one pattern in one graph. ``obstacle`` says who reads what would lie inside the match tried last."""
 
     def __init__(self, pattern: CompiledPattern, index: NodeIndex) -> None:
         self._pattern = pattern
         self._index = index
+        self.obstacle: tuple[Node, str] | None = None
         # ends of paths by start and output: a tensor with thousands of readers is looked through once, not per match
         self._ends: dict[tuple[NodeOut, int], deque[Node]] = {}
 
@@ -304,11 +305,15 @@ class Matcher:
     def match_at(self, driver: Node) -> Match | None:
         """Return the match whose output 0 ``driver`` makes, or ``None``."""
         pattern = self._pattern
+        self.obstacle = None
         start = _Binding([None] * len(pattern.nodes), {})
         if not self._bind(start, 0, pattern.output_ports[0][1], driver):
             return None
         binding = start if len(pattern.output_ports) == 1 else self._complete(start, 1)
-        if binding is None or not self._is_closed(binding):
+        if binding is None:
+            return None
+        self.obstacle = self._reader_outside(binding)
+        if self.obstacle is not None:
             return None
         return Match(pattern, binding, self._index)
 
@@ -399,8 +404,12 @@ class Matcher:
             if reader.index == hop.slot and type_of(reader.node) == wanted:
                 yield reader.node
 
-    def _is_closed(self, binding: _Binding) -> bool:
-        """Tell whether nobody outside reads what lies inside, the producers of outputs aside."""
-        inside = {node for node in binding.nodes if node is not None}
+    def _reader_outside(self, binding: _Binding) -> tuple[Node, str] | None:
+        """Return a node inside that somebody outside reads, and who; the producers of outputs may be read."""
+        inside = dict.fromkeys(node for node in binding.nodes if node is not None)
         ends = {binding.nodes[number] for number in self._pattern.ends}
-        return all(node in ends or not outside_reader(node, inside) for node in inside)
+        for node in inside:
+            reader = "" if node in ends else outside_reader(node, inside)
+            if reader:
+                return node, reader
+        return None

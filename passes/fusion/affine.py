@@ -121,6 +121,8 @@ _STEPS: dict[str, _Step] = {
     "RealDiv": lambda affine, node, slot: affine.over(_other(affine, node, slot)),
     **dict.fromkeys(BATCH_NORMS, _batch_norm),
 }
+STEP_TYPES = frozenset(_STEPS)
+"""Types of operators that may scale and shift by constants."""
 _SLOTS = dict.fromkeys(_STEPS, (0,)) | dict.fromkeys(("Add", "AddV2", "Sub", "Mul"), (0, 1))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import ClassVar
 
 from ge.graph import Node, NodeOut
 from ge.tensor_memory import is_constant
@@ -12,7 +13,14 @@ from passes.fusion.rewriting import Rewriting
 
 
 class ChainFusion(WalkingFusion):
-    """Runs of links are replaced at once, however long they are."""
+    """Runs of links are replaced at once, however long they are. ``links`` are the types that links may have."""
+
+    links: ClassVar[Collection[str]]
+
+    @classmethod
+    def anchor_types(cls) -> Collection[str]:
+        """Return the types of links."""
+        return cls.links
 
     @abstractmethod
     def slot(self, node: Node) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import ClassVar
 
 from ge.graph import Node, NodeOut
@@ -20,6 +20,11 @@ class DropIdleNode(WalkingFusion):
     """
 
     name: ClassVar[str] = "IdleNodeFusionPass"
+
+    @classmethod
+    def anchor_types(cls) -> Collection[str]:
+        """Return the types that are looked at."""
+        return _RULES
 
     def walk(self, rewriting: Rewriting) -> None:
         """Look at every operator that may be idle."""

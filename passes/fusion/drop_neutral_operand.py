@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from ge.graph import Node, NodeOut
@@ -38,6 +39,11 @@ class DropNeutralOperand(WalkingFusion):
     """
 
     name: ClassVar[str] = "NeutralOperandFusionPass"
+
+    @classmethod
+    def anchor_types(cls) -> Collection[str]:
+        """Return the types that are looked at."""
+        return (*_NEUTRAL, *_NEUTRAL_ATTRS)
 
     def walk(self, rewriting: Rewriting) -> None:
         """Look at every such operator."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -49,6 +49,11 @@ class ExpressionFusion(WalkingFusion):
     """Around every operator of the types in ``anchors`` an expression is looked for."""
 
     anchors: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def anchor_types(cls) -> Collection[str]:
+        """Return the anchors."""
+        return cls.anchors
 
     def walk(self, rewriting: Rewriting) -> None:
         """Look around every anchor that is still there."""

@@ -68,16 +68,24 @@ class FuseGraph:
     """Before: operators as the model has them. After: the built-in fusions have run, one after the other.
 
     1. Those that the switches turn off are left out (``ge/fusion_switches.py``).
-    2. New nodes have shapes and types.
+    2. Those that cannot find anything, for want of operators, are not asked.
+    3. New nodes have shapes and types.
     """
 
     name: ClassVar[str] = "fuse-graph"
 
     def run(self, graph: Graph, session: CompileSession) -> bool:
         """Run them."""
-        changed = [run_fusion(fusion, graph, session) for fusion in BUILTIN_FUSIONS]
-        session.is_rewritten |= any(changed)
-        return any(changed)
+        is_changed, types = False, _types_of(graph)
+        for fusion in BUILTIN_FUSIONS:
+            if not types.isdisjoint(fusion.anchor_types()) and run_fusion(fusion, graph, session):
+                is_changed, types = True, _types_of(graph)
+        session.is_rewritten |= is_changed
+        return is_changed
+
+
+def _types_of(graph: Graph) -> set[str]:
+    return {node.type for part in graph.all_graphs() for node in part}
 
 
 def run_fusion(fusion: type[GraphFusion], graph: Graph, session: CompileSession) -> bool:

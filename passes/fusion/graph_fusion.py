@@ -12,6 +12,7 @@ Three forms, by what they look for:
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Collection
 from typing import ClassVar
 
 from ge.graph import Graph
@@ -31,6 +32,11 @@ class GraphFusion(FusionBasePass):
 
     name: ClassVar[str]
     is_closable: ClassVar[bool] = True
+
+    @classmethod
+    @abstractmethod
+    def anchor_types(cls) -> Collection[str]:
+        """Return the operator types of which a model must have one for the fusion to find anything."""
 
 
 class PatternFusion(GraphFusion, PatternFusionPass):

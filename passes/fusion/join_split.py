@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from ge.graph import Node, NodeOut
@@ -24,6 +25,11 @@ class JoinSplit(WalkingFusion):
     """
 
     name: ClassVar[str] = "SplitConcatFusionPass"
+
+    @classmethod
+    def anchor_types(cls) -> Collection[str]:
+        """Return the types that are looked at."""
+        return _SPLITS
 
     def walk(self, rewriting: Rewriting) -> None:
         """Look at every Concat."""

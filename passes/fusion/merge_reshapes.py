@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from ge.graph import Node, NodeOut
 from passes.fusion.chain_fusion import ChainFusion
 from passes.fusion.rewriting import Rewriting
 from passes.fusion.sketch import Sketch, is_alike
-
-_RESHAPES = frozenset(
-    {"ExpandDims", "Flatten", "FlattenV2", "Reshape", "Squeeze", "SqueezeV2", "SqueezeV3"}
-    | {"Unsqueeze", "UnsqueezeV2", "UnsqueezeV3"}
-)
 
 
 class MergeReshapes(ChainFusion):
@@ -26,10 +22,14 @@ class MergeReshapes(ChainFusion):
     """
 
     name: ClassVar[str] = "ReshapeFusionPass"
+    links: ClassVar[Collection[str]] = frozenset(
+        {"ExpandDims", "Flatten", "FlattenV2", "Reshape", "Squeeze", "SqueezeV2", "SqueezeV3"}
+        | {"Unsqueeze", "UnsqueezeV2", "UnsqueezeV3"}
+    )
 
     def slot(self, node: Node) -> int | None:
         """Return the input that is reshaped."""
-        return 0 if node.type in _RESHAPES else None
+        return 0 if node.type in self.links else None
 
     def fuse(self, chain: list[Node], source: NodeOut, rewriting: Rewriting) -> None:
         """Reshape once, or not at all."""

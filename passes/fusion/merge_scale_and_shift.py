@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
 from typing import ClassVar
 
 from ge.graph import DataType, Node, NodeOut
-from passes.fusion.affine import BATCH_NORMS, Affine, affine_slot, channels_of
+from passes.fusion.affine import BATCH_NORMS, STEP_TYPES, Affine, affine_slot, channels_of
 from passes.fusion.chain_fusion import ChainFusion
 from passes.fusion.constant_arithmetic import Constant
 from passes.fusion.rewriting import Rewriting
@@ -29,6 +30,7 @@ class MergeScaleAndShift(ChainFusion):
     """
 
     name: ClassVar[str] = "ScaleShiftFusionPass"
+    links: ClassVar[Collection[str]] = STEP_TYPES
 
     def slot(self, node: Node) -> int | None:
         """Return the input that is no constant."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from ge.graph import Node, NodeOut
@@ -23,6 +24,7 @@ class MergeTransposes(ChainFusion):
     """
 
     name: ClassVar[str] = "TransposeFusionPass"
+    links: ClassVar[Collection[str]] = ("Transpose", "TransposeD")
 
     def slot(self, node: Node) -> int | None:
         """Return the input that is transposed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -54,6 +54,11 @@ class PairFusion(PatternFusion):
     producers: ClassVar[Slots]
     readers: ClassVar[Slots]
     reader_inputs: ClassVar[Slots] = {}
+
+    @classmethod
+    def anchor_types(cls) -> Collection[str]:
+        """Return the types of producers."""
+        return cls.producers
 
     def patterns_for(self, graph: Graph) -> list[Pattern]:
         """Return a pattern per producer, reader and order, of the types that the graph has."""

@@ -17,7 +17,10 @@ logger = logging.getLogger("atc")
 
 
 class Rewriting:
-    """One run of a fusion over one graph. Every part that is offered counts as a match."""
+    """One run of a fusion over one graph.
+
+    What is offered counts as a match, unless somebody else reads what lies inside: then it is none, as for patterns.
+    """
 
     def __init__(self, graph: Graph, context: PassContext) -> None:
         self.graph = graph
@@ -29,6 +32,9 @@ class Rewriting:
     def refuse(self, nodes: Iterable[Node], reason: str) -> None:
         """Leave ``nodes`` alone and remember why."""
         self._context.statistics.count(self._name, matched=1)
+        self._leave(nodes, reason)
+
+    def _leave(self, nodes: Iterable[Node], reason: str) -> None:
         names = tuple(node.name for node in nodes)
         logger.info("%s", self._context.statistics.refuse(self._name, names, reason))
 
@@ -37,7 +43,11 @@ class Rewriting:
 
         Leaves them alone if somebody outside reads what lies inside, or waits for it. Returns whether it replaced.
         """
-        reason = obstacle(nodes, output.node) or sketch.infer(output.desc)
+        reason = obstacle(nodes, output.node)
+        if reason:
+            self._leave(nodes, reason)
+            return False
+        reason = conflict(nodes) or sketch.infer(output.desc)
         if reason:
             self.refuse(nodes, reason)
             return False
@@ -74,7 +84,7 @@ def obstacle(nodes: Sequence[Node], end: Node) -> str:
             return f"{reader} reads {node.name} too"
         if node.control_inputs or node.control_outputs:
             return f"{node.name} has control edges"
-    return conflict(nodes)
+    return ""
 
 
 def producers_first(nodes: Iterable[Node]) -> list[Node]:
