@@ -25,7 +25,7 @@ FRAMEWORK_TEXT: Mapping[Framework, str] = {
 }
 
 
-@dataclass
+@dataclass(repr=False)
 class OfflineModel:
     """A graph whose constants hold their data, its execution plan, and what is known about it.
 
@@ -41,11 +41,15 @@ class OfflineModel:
     io: ModelIO
     name: str = field(default="")
     """Name of the model; by default that of the graph."""
-    operators: OperatorSet = field(default_factory=OperatorSet, compare=False, repr=False)
+    operators: OperatorSet = field(default_factory=OperatorSet, compare=False)
 
     def __post_init__(self) -> None:
         if not self.name:
             self.name = self.graph.name
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(map(_described, infos)) for infos in (self.io.inputs, self.io.outputs))
+        return f"<OfflineModel {self.name}: ({inputs}) -> ({outputs}), {len(self.graph)} nodes>"
 
     @property
     def host(self) -> Host | None:
@@ -68,6 +72,10 @@ class OfflineModel:
 
         with using(self.operators):
             save(self, path)
+
+
+def _described(info: TensorInfo) -> str:
+    return f"{info.name} {info.data_type.name.removeprefix('DT_').lower()}{list(info.dims)}"
 
 
 def assemble(graph: Graph, session: CompileSession) -> OfflineModel:

@@ -53,6 +53,13 @@ def assemble_file(contents: dict[PartitionType, bytes], **fields: int) -> bytes:
     return ModelFileHeader(**({"model_length": len(payload)} | fields)).pack() + payload
 
 
+def test_a_model_is_shown_by_its_inputs_and_outputs(classifier: Classifier):
+    model = classifier()
+    n_nodes = len(list(model.graph))
+    shown = f"<OfflineModel digits: (image float[1, 2, 4, 4]) -> (probability:0 float[1, 5]), {n_nodes} nodes>"
+    assert repr(model) == shown
+
+
 class TestFile:
     def test_partitions_and_header(self, classifier: Classifier, tmp_path):
         path = tmp_path / "net.om"
