@@ -64,7 +64,7 @@ def _run(argv: Sequence[str]) -> int:
         values = lex(argv, OPTIONS)
     except UsageFault as fault:
         show_error(f"ERROR: {fault}")
-        reason = f"The command line cannot be read: {fault}."
+        reason = f"The command line cannot be read: {fault}"
         return _fail(ReportedError("E19999", reason=reason, solution="'atc --help' lists the options.").lines())
     except ReportedError as error:
         return _fail(error.lines())

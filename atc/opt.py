@@ -28,6 +28,7 @@ from passes.pipeline import compile_passes, named_passes
 from passes.selection import SOLUTION, select_passes
 
 FAILED = 1
+FORM = "Correct the graph text; 'ge-opt model.onnx' prints one as an example."
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -133,7 +134,7 @@ def _load(source: Path, session: CompileSession) -> Graph:
         try:
             graph = parse_graph(mapped[:].decode())
         except (GraphTextError, UnicodeDecodeError) as fault:
-            raise ReportedError("E10001", value=source, parameter="SOURCE", reason=str(fault)) from fault
+            raise ReportedError("E10001", value=source, parameter="SOURCE", reason=str(fault), solution=FORM) from fault
         try:
             verify(graph)
         except ReportedError as fault:  # here it is no pass that made the graph

@@ -644,7 +644,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "List the same number of files for every input, all files of the first input first.",
     ),
     "R1021": CatalogueEntry(
-        "{directories} directories are given for {inputs} model inputs: {names}.",
+        "The number of directories is {directories}, that of the model's inputs {inputs}: {names}.",
         "Give one directory per input, in the order of the inputs.",
     ),
     "R1022": CatalogueEntry(
@@ -682,7 +682,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "Drop --input.",
     ),
     "R1030": CatalogueEntry(
-        "The model takes {expected} inputs ({names}), but got {actual} arrays.",
+        "The number of arrays is {actual}, that of the model's inputs {expected}: {names}.",
         "Pass one array per input, in the order of the inputs.",
     ),
     "R1031": CatalogueEntry(

@@ -67,7 +67,7 @@ def test_directories_are_one_per_input_in_natural_order() -> None:
     ("names", "inputs", "code", "part"),
     [
         (["0", "1", "2"], [X, Y], "R1020", "3 files do not divide among 2 model inputs: x, y"),
-        (["a", "b"], [X, Y, Z], "R1021", "2 directories are given for 3 model inputs"),
+        (["a", "b"], [X, Y, Z], "R1021", "directories is 2, that of the model's inputs 3"),
         (["empty", "a"], [X, Y], "R1022", ".npy or .bin"),
         (["a", "0"], [X, Y], "R1028", "[a]"),
         (["a", "b"], [X, Y], "R1027", "Input [y] has 2 files; input [x] has 1"),
