@@ -8,11 +8,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from atc.terminal import guarded, show, show_error
+from atc.terminal import guarded, program_fault, show, show_error
 
 if TYPE_CHECKING:
     from ge.errors import ReportedError
@@ -118,21 +117,18 @@ def _work(values: Mapping[str, str], warnings: list[str]) -> list[str]:
         return error.lines()
     except BrokenPipeError:
         raise
-    except MemoryError:
-        reason = "There is not enough memory for this model."
-        return ReportedError("E19999", reason=reason, solution="Free memory or use a larger machine.").lines()
     except Exception as fault:  # noqa: BLE001 - the one boundary for faults of the program itself
-        frame = traceback.extract_tb(fault.__traceback__)[-1]
-        reason = f"{type(fault).__name__} in {frame.name}: {fault}"
-        return ReportedError("E19999", reason=reason).lines()
+        return program_fault(fault, "this model").lines()
     return []
 
 
 def _stop(error: ReportedError) -> None:
     """End the process at once, in the middle of a pass. Files are written whole or not at all, so none is left."""
-    show("...")
-    _fail(error.lines())
-    os._exit(FAILED)
+    try:
+        show("...")
+        _fail(error.lines())
+    finally:  # also when nobody reads any more
+        os._exit(FAILED)
 
 
 def _fail(lines: Sequence[str]) -> int:

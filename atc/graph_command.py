@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -17,7 +16,7 @@ import click
 
 from atc.graph_report import Line
 from atc.progress import working
-from atc.terminal import guarded, show, show_error
+from atc.terminal import guarded, program_fault, show, show_error
 from ge.collector import collector_at_rest
 from ge.errors import ReportedError
 
@@ -163,13 +162,9 @@ def _run(argv: Sequence[str]) -> int:
         return FAILED
     except (click.Abort, BrokenPipeError):
         raise
-    except MemoryError:
-        reason = "There is not enough memory for this graph."
-        return _fail(ReportedError("E19999", reason=reason, solution="Free memory or use a larger machine."))
     except Exception as fault:  # the one boundary for faults of the program itself
         logger.debug("atc graph failed", exc_info=True)
-        frame = traceback.extract_tb(fault.__traceback__)[-1]
-        return _fail(ReportedError("E19999", reason=f"{type(fault).__name__} in {frame.name}: {fault}"))
+        return _fail(program_fault(fault, "this graph"))
     return status if isinstance(status, int) else EQUAL
 
 

@@ -216,8 +216,6 @@ def _graph_text(path: str, text: str) -> GraphFile:
             side[digest] = np.broadcast_to(np.zeros((), numpy_dtype(data_type_by_short_name(type_name))), shape)
             digests[id(side[digest])] = digest
         graph = parse_graph(text, side)
-    except RecursionError:
-        raise _Unreadable("its values are nested too deeply") from None
     except (ValueError, LookupError, OverflowError, TypeError) as fault:
         raise _Unreadable(f"it is not a graph text: {fault}") from None
     for part in graph.all_graphs():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from atc.plugins import load_pass_file
-from atc.terminal import guarded, show_error
+from atc.terminal import guarded, program_fault, show_error
 from ge.custom_ops import load_custom_ops
 from ge.errors import ReportedError
 from ge.graph import Graph
@@ -171,12 +170,8 @@ def _call(argv: list[str] | None) -> int:
         raise KeyboardInterrupt from None
     except BrokenPipeError:
         raise
-    except MemoryError:
-        reason = "There is not enough memory for this graph."
-        return _fail(ReportedError("E19999", reason=reason, solution="Free memory or use a larger machine."))
     except Exception as fault:  # noqa: BLE001 - the one boundary for faults of the program itself
-        frame = traceback.extract_tb(fault.__traceback__)[-1]
-        return _fail(ReportedError("E19999", reason=f"{type(fault).__name__} in {frame.name}: {fault}"))
+        return _fail(program_fault(fault, "this graph"))
     return 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from atc.terminal import guarded, show, show_error
+from atc.terminal import guarded, show, show_error, where_raised
 
 if TYPE_CHECKING:
     from atc.input_files import Array, Run, Tensor
@@ -90,8 +90,7 @@ def _run(argv: Sequence[str]) -> int:
         if values.get("debug") == "true":
             for line in traceback.format_exc().splitlines():
                 show_error(line)
-        frame = traceback.extract_tb(fault.__traceback__)[-1]
-        return _fail(ReportedError("R1999", reason=f"{type(fault).__name__} in {frame.name}: {fault}"))
+        return _fail(ReportedError("R1999", reason=where_raised(fault)))
     return 0
 
 

@@ -9,12 +9,16 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from atc import installation
+
+if TYPE_CHECKING:
+    from ge.errors import ReportedError
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -88,6 +92,22 @@ def guarded(command: Callable[[], int], failed: int) -> int:
         if fault.errno in (None, errno.EPIPE):
             return PIPE_CLOSED
         return _report_lost_stdout(fault, failed)
+
+
+def program_fault(fault: Exception, subject: str) -> ReportedError:
+    """Return the E19999 for a fault of the program itself, or for memory that does not suffice for ``subject``."""
+    from ge.errors import ReportedError
+
+    if isinstance(fault, MemoryError):
+        reason = f"There is not enough memory for {subject}."
+        return ReportedError("E19999", reason=reason, solution="Free memory or use a larger machine.")
+    return ReportedError("E19999", reason=where_raised(fault))
+
+
+def where_raised(fault: Exception) -> str:
+    """Return what is known of a fault of the program: its type, the function that raised it, its text."""
+    frame = traceback.extract_tb(fault.__traceback__)[-1]
+    return f"{type(fault).__name__} in {frame.name}: {fault}"
 
 
 def _report_lost_stdout(fault: OSError, failed: int) -> int:

@@ -216,8 +216,10 @@ def parse_graph(text: str, side: SideTensors | None = None) -> Graph:
         return parser.parse()
     except GraphTextError:
         raise
-    except (ArithmeticError, GeError, LookupError, RecursionError, TypeError, ValueError) as fault:
-        # values that do not fit each other, escapes that are none, brackets too deep
+    except RecursionError:
+        raise parser.error("values are nested too deeply") from None
+    except (ArithmeticError, GeError, LookupError, TypeError, ValueError) as fault:
+        # values that do not fit each other, escapes that are none
         raise parser.error(f"this cannot be read ({type(fault).__name__}: {fault})") from fault
 
 

@@ -293,14 +293,16 @@ class _Binder:
         definition_of(node)
         for out in node.outputs():
             self._storage(out)
-        return choose_kernel(
-            node,
-            {
-                slot: self.values[source.node.name, source.index]
-                for slot, source in enumerate(node.inputs)
-                if source is not None and (source.node.name, source.index) in self.constants
-            },
-        )
+        constants = {
+            slot: self.values[source.node.name, source.index]
+            for slot, source in enumerate(node.inputs)
+            if source is not None and (source.node.name, source.index) in self.constants
+        }
+        try:
+            return choose_kernel(node, constants)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as fault:
+            # a file may hold attributes that fit neither each other nor the shapes
+            raise cannot_run(node, f"its attributes do not fit ({fault})") from fault
 
     def bind_outputs(self, names: Sequence[str]) -> list[IoBinding]:
         """Find the results of the model."""

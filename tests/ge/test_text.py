@@ -106,7 +106,7 @@ def test_any_names_attributes_and_shapes_survive(rows: list) -> None:
         ('graph g() { %a = C {v=bytes "zz"} return }', "this cannot be read"),
         ("graph g() { %a = C {v=f32[2]{1,[2]}} return }", "this cannot be read"),
         ("graph g() { %a = C {v=" + "9" * 5000 + "} return }", "this cannot be read"),
-        ("graph g() { %a = C {v=" + "[" * 20_000 + "} return }", "this cannot be read"),
+        ("graph g() { %a = C {v=" + "[" * 20_000 + "} return }", "nested too deeply"),
         ("graph g() {", "expected a %name, found 'end of text'"),
         ("graph g", "found 'end of text'"),
     ],

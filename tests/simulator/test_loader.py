@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from ge.errors import ReportedError
-from ge.graph import DataType, Graph, Tensor, TensorDesc
+from ge.graph import DataType, Format, Graph, Tensor, TensorDesc
 from ge.plan import Block, Task, TaskType
 from simulator.binding import allocate
 from simulator.loader import load
-from tests.simulator.planned_model import PlannedModel, data, plan_model, run_model
+from tests.simulator.planned_model import PlannedModel, data, plan_model, run_model, single
 
 
 def chain() -> tuple[PlannedModel, np.ndarray]:
@@ -193,6 +193,16 @@ def test_an_unregistered_operator() -> None:
     model, _ = chain()
     model.graph.set_type(model.graph.find("n"), "NoSuchOperator")
     with pytest.raises(ReportedError, match=r"R1052.*NoSuchOperator"):
+        load(model)
+
+
+def test_attributes_that_do_not_fit() -> None:
+    attrs = {"ksize": [1, 1, 2, 2], "strides": [1, 1, 1, 1], "padding_mode": "CALCULATED", "pads": [0, 0, 0, 0]}
+    x = np.ones((1, 1, 3, 3), np.float32)
+    model = single("AvgPoolV2", [x], {**attrs, "data_format": "NCHW"}, format=Format.FORMAT_NCHW)
+    load(model)
+    model.graph.find("node").attrs["pads"] = [0, 0, 0, 0, 0]
+    with pytest.raises(ReportedError, match=r"R1051.*AvgPoolV2.*its attributes do not fit \(pads \[0, 0, 0, 0, 0\]"):
         load(model)
 
 
