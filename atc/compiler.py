@@ -39,6 +39,7 @@ def compile_source(
         session.dumper = dumper_for(session.environment, session.options.ge_options)
         with collector_at_rest():
             graph = parse(source, session)
+            session.info(f"parsed: {len(graph)} nodes")
             model = compile_graph(graph, session)
     if not session.options.precision_is_chosen:  # not where the compile fails: nothing is kept then
         session.warn(PRECISION_KEPT)

@@ -35,6 +35,7 @@ def _compile(options: CompileOptions, session: CompileSession) -> None:
     if not model.plan.is_static:
         session.warn(f"the file of a dynamic model is for one kind of machine ({model.host}): {path}")
     model.save(path)
+    session.info(f"{path} is written, {os.path.getsize(path)} bytes")
     if options.export_compile_stat == 1:
         write_fusion_result(session)
     if options.display_model_info:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from ge.errors import ReportedError
 from ge.graph import Graph
 from ge.session import CompileSession
 from ge.verify import verify
+
+logger = logging.getLogger(__name__)
 
 
 class Pass(Protocol):
@@ -61,6 +64,9 @@ class Driver:
                 raise
             except Exception as fault:
                 raise ReportedError("E19999", reason=f"pass {step.name}: {type(fault).__name__}: {fault}") from fault
-            self.records.append(PassRecord(step.name, time.perf_counter() - start, changed))
+            record = PassRecord(step.name, time.perf_counter() - start, changed)
+            self.records.append(record)
+            change = f"changed, {len(graph)} nodes now" if changed else "unchanged"
+            logger.debug("pass %s: %.2f ms, %s", record.name, record.seconds * 1e3, change)
             if self.after_pass is not None:
                 self.after_pass(step.name, graph)

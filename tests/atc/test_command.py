@@ -6,6 +6,7 @@ import io
 import json
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from ge.errors import ReportedError
 from ge.options import PRECISION_KEPT
 from om_format import load
 from om_format.reader import open_model
+from passes.pipeline import compile_passes
 
 B = "--model=m.onnx --framework=5 --output=o/m --soc_version=Ascend310P3"
 D = B.replace("m.onnx", "d.onnx")
@@ -437,6 +439,15 @@ def test_log_lines_have_their_form_and_go_to_stderr(capsys: pytest.CaptureFixtur
     assert "checking 2 nodes of m.onnx" in line
     main(shlex.split(f"{B} --mode=3"))
     assert capsys.readouterr().err == ""
+
+
+def test_log_of_a_compile(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(shlex.split(f"{B} --log=info")) == 0
+    texts = [line.partition("]")[2].partition("]")[2] for line in capsys.readouterr().err.splitlines()]
+    assert texts == ["parsed: 3 nodes", f"o/m.om is written, {Path('o/m.om').stat().st_size} bytes"]
+    assert main(shlex.split(f"{B} --log=debug")) == 0
+    passes = re.findall(r"pass (\S+): \d+\.\d\d ms, ", capsys.readouterr().err)
+    assert passes == [step.name for step in compile_passes() if not isinstance(step, str)]
 
 
 def test_log_lines_on_stdout_if_the_environment_says_so(
