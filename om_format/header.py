@@ -10,7 +10,6 @@ from ge.errors import ReportedError
 
 HEADER_BYTES = 256
 MAGIC = 0x444F4D49  # the bytes "IMOD"
-VERSION_1 = 0x10000000
 VERSION_2 = 0x20000000
 OM_IR_VERSION = 2
 NAME_BYTES = 32

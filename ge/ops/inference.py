@@ -57,11 +57,6 @@ def broadcast(*names: str, dtype: DataType | None = None) -> InferFunction:
     return infer
 
 
-def normalize_axis(ctx: InferContext, axis: int, rank: int) -> int:
-    """Return ``axis`` in 0..rank-1. Raises the node's E14001 when it is out of range."""
-    return axis_in_rank(axis, rank)
-
-
 def axis_in_rank(axis: int, rank: int) -> int:
     """Return ``axis`` in 0..rank-1. Raises ``Misfit`` when it is out of range."""
     if not -rank <= axis < rank:

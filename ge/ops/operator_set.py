@@ -188,7 +188,7 @@ def _guarded(definition: OpDef, file: Path) -> OpDef:
     compute = None if definition.compute is None else _guarded_compute(definition.compute, file)
     return OpDef(
         definition.signature,
-        _guarded_infer(definition.infer, definition.signature, file),
+        _guarded_infer(definition.infer, file),
         compute,
         exact_types=definition.exact_types,
         is_stateful=definition.is_stateful,
@@ -209,7 +209,7 @@ def _called(function: Callable[..., Any], file: Path, *arguments: Any) -> Any:
         raise Misfit(f"{file}, {located(fault, file)}") from fault
 
 
-def _guarded_infer(infer: InferFunction, signature: Signature, file: Path) -> InferFunction:
+def _guarded_infer(infer: InferFunction, file: Path) -> InferFunction:
     def inferred(ctx: InferContext) -> Sequence[OutputSpec]:
         results = _called(infer, file, ctx)
         if not isinstance(results, list | tuple):

@@ -10,7 +10,7 @@ attribute ``pads`` counts: begin and end per spatial axis.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,8 @@ def slide(
 ) -> Window:
     """Place a window. ``is_ceil`` counts a last, partly filled position unless it starts behind the input.
 
-    Raises ``Misfit`` for values below 1 and for a window larger than the padded input.
+    The stride of a single position, and the dilation of a single tap, do not matter: they become 1. Raises ``Misfit``
+    for values below 1 and for a window larger than the padded input.
     """
     before, after = pads if mode == "EXPLICIT" else (0, 0)
     if stride < 1 or dilation < 1 or kernel == 0 or before < 0 or after < 0:
@@ -91,7 +92,7 @@ def slide(
         count = -(-size // stride)
         total = max((count - 1) * stride + extent - size, 0)
         before = total // 2 if mode == "SAME_UPPER" else total - total // 2
-        return Window(size, kernel, stride, dilation, before, total - before, count)
+        return _plain(Window(size, kernel, stride, dilation, before, total - before, count))
     if size < 0 or kernel < 0:
         return Window(size, kernel, stride, dilation, before, after, -1)
     room = size + before + after - extent
@@ -105,7 +106,12 @@ def slide(
             f"a kernel of {kernel} with dilation {dilation} does not fit into {size} elements padded by "
             f"{before} and {after}"
         )
-    return Window(size, kernel, stride, dilation, before, after, count)
+    return _plain(Window(size, kernel, stride, dilation, before, after, count))
+
+
+def _plain(window: Window) -> Window:
+    stride = window.stride if window.count > 1 else 1
+    return replace(window, stride=stride, dilation=window.dilation if window.kernel > 1 else 1)
 
 
 def slide_all(

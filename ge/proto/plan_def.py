@@ -39,7 +39,7 @@ def write_plan(plan: Plan, graph: Graph, model: pb.ModelDef) -> tasks.ModelTaskD
             ops[node.name] = op
             _write_blocks(part_plan, node, op)
         for task in part_plan.tasks:
-            _write_task(task, part, ops, result)
+            _write_task(task, ops, result)
     root = plan.graphs.get(graph.name)
     result.memory_size = 0 if root is None else root.arena_size
     return result
@@ -60,7 +60,7 @@ def _write_blocks(plan: GraphPlan, node: Node, op: pb.OpDef) -> None:
         op.workspace_bytes.append(block.size)
 
 
-def _write_task(task: Task, part: Graph, ops: dict[str, pb.OpDef], result: tasks.ModelTaskDef) -> None:
+def _write_task(task: Task, ops: dict[str, pb.OpDef], result: tasks.ModelTaskDef) -> None:
     stored = result.task.add(id=len(result.task), type=int(task.type), stream_id=task.stream)
     op = ops[task.node]
     op.stream_id = task.stream

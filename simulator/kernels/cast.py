@@ -11,7 +11,6 @@ from simulator.kernels.blocks import compute_dtype, elementwise
 from simulator.kernels.math import BOOLS, INTEGERS, NUMBERS
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, kernel
 
-_HARDWARE_FLOATS = frozenset({DataType.DT_FLOAT, DataType.DT_FLOAT16, DataType.DT_DOUBLE})
 _EXACT_IN_SINGLE = frozenset(
     {
         DataType.DT_BOOL,

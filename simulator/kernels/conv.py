@@ -81,7 +81,7 @@ def build_conv(request: KernelRequest) -> Kernel | None:
         return None
     work = Convolution(x[0], x[1], y[1], op.groups, _essential(windows), numpy_dtype(request.dtype(0)))
     if work.depth == 1 and work.outputs == work.channels:
-        return _depthwise(work, request)
+        return _depthwise(work)
     return _pointwise(work) if _is_pointwise(work) else _unfolding(work, request)
 
 
@@ -350,7 +350,7 @@ def _multiply(weights: Sequence[Array], columns: Array, starts: Sequence[int], r
 
 
 # -- depthwise ---------------------------------------------------------------------------------------------------------
-def _depthwise(work: Convolution, request: KernelRequest) -> Kernel:
+def _depthwise(work: Convolution) -> Kernel:
     strides = [w.stride if w.kernel > 1 else 1 for w in work.windows]
     # every axis is split into `stride` interleaved parts of `pitch` elements
     pitches = [-(-max(w.size + w.before + w.after, w.reach) // s) for w, s in zip(work.windows, strides, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -83,9 +83,6 @@ class Rows:
     cycle: int
     epsilon: float
     is_centred: bool = True
-
-
-Statistic = Callable[[Array, Array], Array]
 
 
 @kernel("LayerNorm", "LayerNormV3", dtypes=FLOATS)

@@ -117,6 +117,14 @@ def test_conv_in_blocks_of_rows(monkeypatch: pytest.MonkeyPatch, kernel: str, dt
     check_kernel("Conv2D", inputs, ge_window(attrs, 4), constant=[1, 2], kernel=kernel)
 
 
+@pytest.mark.parametrize("groups", [1, 3])
+def test_strides_of_one_position_and_dilations_of_one_tap_cost_nothing(groups: int) -> None:
+    attrs = {"strides": [2**62, 2**62], "dilations": [1, 2**62], "group": groups}
+    x_shape, w_shape = (1, 3, 3, 1), (3, 3 // groups, 3, 1)
+    plan = check_kernel("Conv2D", operands(x_shape, w_shape), ge_window(attrs, 4), constant=[1, 2], kernel=None)
+    assert plan.scratch.nbytes < 4096
+
+
 @pytest.mark.parametrize("plane_bytes", [1, 1000, 3000])
 def test_depthwise_in_blocks_of_channels(monkeypatch: pytest.MonkeyPatch, plane_bytes: int) -> None:
     monkeypatch.setattr("simulator.kernels.conv.PLANE_BYTES", plane_bytes)
