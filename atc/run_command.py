@@ -224,12 +224,18 @@ def _check_sizes(options: RunOptions, session: Session, results: Sequence[Array]
 
 def _made_up(options: RunOptions, inputs: Sequence[Tensor]) -> list[Array]:
     from atc import made_up_inputs
+    from ge.errors import ReportedError
 
-    if options.pure_data_type == "zero":
-        show("Inputs are made up: zeros")
-        return made_up_inputs.zero_inputs(inputs)
-    show(f"Inputs are made up: random, seed {made_up_inputs.SEED}")
-    return made_up_inputs.random_inputs(inputs)
+    try:
+        if options.pure_data_type == "zero":
+            show("Inputs are made up: zeros")
+            return made_up_inputs.zero_inputs(inputs)
+        show(f"Inputs are made up: random, seed {made_up_inputs.SEED}")
+        return made_up_inputs.random_inputs(inputs)
+    except MemoryError:
+        purpose = f"inputs {', '.join(f'{t.name} {t.datatype}{list(t.shape)}' for t in inputs)}"
+        needed = sum(tensor.size for tensor in inputs)
+        raise ReportedError("R1062", needed=needed, purpose=purpose, available="too few") from None
 
 
 def _measured(session: Session, feeds: Sequence[Array], warmups: int, loop: int, times: list[float]) -> Sequence[Array]:

@@ -10,7 +10,7 @@ import numpy as np
 from ge.errors import ReportedError
 from ge.graph import TensorDesc
 from ge.graph.types import DataType, numpy_dtype
-from ge.tensor_memory import memory_size
+from ge.tensor_memory import memory_size, shape_fault
 from simulator.kernels.registry import Array
 
 
@@ -78,8 +78,9 @@ def dim_limits(desc: TensorDesc) -> list[tuple[int, int]] | None:
 
 def misfit_of(limits: Sequence[tuple[int, int]] | None, shape: Sequence[int]) -> str | None:
     """Return what keeps ``shape`` from lying within the limits of its dims, ``None`` if it does."""
-    if limits is None:
-        return None
+    fault = shape_fault(shape)
+    if fault or limits is None:
+        return fault or None
     if len(limits) != len(shape):
         return f"it has {len(shape)} dimensions, {len(limits)} are expected"
     for axis, (dim, (low, high)) in enumerate(zip(shape, limits, strict=True)):

@@ -140,6 +140,8 @@ def test_ranges_run_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> N
         (["--dymShape=k:2"], "R1034", ["[x]"]),
         (["--dymShape=x:5,1"], "R1035", ["[x]", "[5, 1]", "[1~4,-1]", "dimension 0 is 5, 1 to 4"]),
         (["--dymShape=x:0,1"], "R1035", ["dimension 0 is 0"]),
+        (["--dymShape=x:1,9223372036854775807"], "R1035", ["[x]", "[1, 9223372036854775807]", "no memory can hold it"]),
+        (["--dymShape=x:4,17592186044416"], "R1062", ["281474976710664 bytes", "x float32[4, 17592186044416]"]),
         (["--dymShape=x:1"], "R1035", ["it has 1 dimensions, 2"]),
         (["--dymShape=x:1,1;k:3"], "R1035", ["[k]", "dimension 0 is 3, 2 is expected"]),
         (["--dymShape=x:1,1;z:3"], "R1032", ["[z]", "x, k"]),
