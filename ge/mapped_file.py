@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +59,27 @@ class MappedFile(mmap.mmap):
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise NotMappableError(0, "it is not a regular file", os.fspath(path))
-            if status.st_size == 0:
-                return None
-            mapped = cls(descriptor, status.st_size, access=mmap.ACCESS_READ)
+            return cls._of(descriptor, os.fspath(path), needed_by) if status.st_size else None
         finally:
             os.close(descriptor)
-        mapped.path, mapped.needed_by, mapped._seen = os.fspath(path), needed_by, 0
+
+    @classmethod
+    def holding(cls, array: Array) -> Array:
+        """Return the elements of ``array`` (C order, read-only) in a temporary file that nobody else can find.
+
+        It is gone with the last array over it. Raises ``OSError`` when there is no room for it.
+        """
+        with tempfile.TemporaryFile() as file:
+            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            file.flush()
+            mapped = cls._of(file.fileno(), "", "")
+        return np.frombuffer(mapped, array.dtype).reshape(array.shape)
+
+    @classmethod
+    def _of(cls, descriptor: int, path: str, needed_by: str) -> MappedFile:
+        status = os.fstat(descriptor)
+        mapped = cls(descriptor, status.st_size, access=mmap.ACCESS_READ)
+        mapped.path, mapped.needed_by, mapped._seen = path, needed_by, 0
         mapped._identity, mapped._state = (status.st_dev, status.st_ino), (status.st_size, status.st_mtime_ns)
         return mapped
 

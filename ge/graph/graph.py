@@ -16,6 +16,7 @@ from ge.graph.attributes import checked_key, found, settable
 from ge.graph.node import AttrValue, Node, NodeIn, NodeOut
 from ge.graph.tensor import Tensor
 from ge.graph.tensor_desc import TensorDesc
+from ge.made_arrays import kept
 
 
 class DumpFormat(Enum):
@@ -146,7 +147,8 @@ class Graph:
         return node
 
     def add_const(self, name: str, tensor: Tensor) -> NodeOut:
-        """Add a Const node that holds ``tensor`` and return its output."""
+        """Add a Const node that holds ``tensor`` and return its output; a large new array may move to a file."""
+        tensor.array = kept(tensor.array)
         node = self.add_node("Const", name, attrs={"value": tensor}, output_descs=[tensor.desc.copy()])
         return node.output(0)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ge.graph import DataType, Node, NodeOut
 from ge.graph.types import NARROW_FLOATS
+from ge.mapped_file import note_read
 from passes.fusion.constant_arithmetic import Constant, at_load, rounded
 from passes.fusion.constants import is_fixed, value_of
 from passes.fusion.sketch import Sketch
@@ -44,4 +45,5 @@ def scaled(sketch: Sketch, weight: NodeOut, factor: Constant) -> NodeOut:
             )
         else:
             product = rounded(value.astype(np.float64) * factor.value, dtype)
+    note_read(value)
     return sketch.const(product, weight.desc.format)
