@@ -150,7 +150,8 @@ def _check_share(file: str, tensor: Tensor, per_run: int, allow_reinterpret: boo
 def _check_type(file: str, tensor: Tensor) -> None:
     dtype = _Content.of(file).dtype
     if dtype is not None and not _same_type(dtype, tensor.datatype):
-        raise ReportedError("R1025", name=tensor.name, expected=tensor.datatype, file=file, actual=dtype)
+        expected = "str" if tensor.datatype.hasobject else tensor.datatype
+        raise ReportedError("R1025", name=tensor.name, expected=expected, file=file, actual=dtype)
 
 
 def _misfit(tensor: Tensor, file: str, size: int, reason: str) -> ReportedError:

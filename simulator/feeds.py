@@ -39,7 +39,18 @@ def fitting_arrays(feeds: Sequence[Any], inputs: Sequence[Port], allow_reinterpr
 def _fit(array: Array, port: Port, allow_reinterpret: bool) -> Array:
     desc = port.desc
     dtype = numpy_dtype(desc.data_type)
-    native = _texts(array) if desc.data_type is DataType.DT_STRING else array
+    try:
+        native = _texts(array) if desc.data_type is DataType.DT_STRING else array
+    except (SystemError, ValueError) as fault:  # numpy believes any 32 bits to be a character
+        raise ReportedError(
+            "R1033",
+            name=port.name,
+            expected_dtype="texts",
+            expected_shape=limits_text(dim_limits(desc)),
+            actual_dtype=array.dtype.name,
+            actual_shape=list(array.shape),
+            reason="its elements hold characters that do not exist",
+        ) from fault
     native = native.astype(native.dtype.newbyteorder("="), copy=False)
     limits = dim_limits(desc)
     misfit = misfit_of(limits, native.shape)

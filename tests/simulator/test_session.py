@@ -11,6 +11,7 @@ import pytest
 
 from ge.errors import ReportedError
 from ge.graph import DataType, Format, Graph, TensorDesc
+from ge.plan import GraphPlan, Plan, Task
 from simulator import InferSession
 from tests.simulator.planned_model import PlannedModel, data, plan_model
 
@@ -186,3 +187,27 @@ def test_only_large_products_use_several_threads() -> None:
     session.infer([A, B])
     assert used == [1, 1, 2, 2]
     assert executor._blas.lib_controllers[0].num_threads == before
+
+
+def texts() -> InferSession:
+    """y = x, three texts"""
+    graph = Graph("texts")
+    desc = TensorDesc([3], data_type=DataType.DT_STRING)
+    x = graph.add_node("Data", "x", attrs={"index": 0}, output_descs=[desc])
+    y = graph.add_node("Identity", "same", [x.output()], output_descs=[desc.copy()])
+    graph.outputs, graph.output_names = [y.output()], ["y"]
+    graph.add_node("NetOutput", "NetOutput", [y.output()], output_descs=[])
+    return InferSession(0, PlannedModel(graph, Plan({graph.name: GraphPlan([Task("same")])}, is_static=False)))
+
+
+@pytest.mark.parametrize(
+    "feed", [np.array(["a", "\u00e9\U0001f600", ""]), np.array([b"a", b"\xc3\xa9", b""]), ["x", "y", "z"]]
+)
+def test_texts(feed: Any) -> None:
+    [found] = texts().infer([feed])
+    assert found.tolist() == [text.decode() if isinstance(text, bytes) else text for text in np.asarray(feed).tolist()]
+
+
+def test_characters_that_do_not_exist() -> None:
+    with pytest.raises(ReportedError, match=r"R1033.*\[x\].*characters that do not exist"):
+        texts().infer([np.frombuffer(b"\xff" * 12, "<U1")])
