@@ -1,9 +1,10 @@
 """Offsets for pieces of memory with known lifetimes: a pure data problem, known as dynamic storage allocation.
 
 Finding the least total is NP-complete. What works well on neural networks is to place one piece after the other into a
-gap left by those it coexists with; the art is the order. Several orders are tried, then the best one is improved by a
-local search: a piece that sticks out is placed earlier. All of it stops at the bound (the most bytes alive at one
-step), which most networks reach. Work is limited by counted steps, not by time, so results never vary.
+gap left by those it coexists with; the art is the order. The cheapest comes first: step by step, forwards or backwards
+in time. Then several orders are tried, and the best one is improved by a local search: a piece that sticks out is
+placed earlier. All of it stops at the bound (the most bytes alive at one step), which most networks reach. Work is
+limited by counted steps, not by time, so results never vary.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from __future__ import annotations
 import heapq
 import random
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate, islice
 
 import numpy as np
@@ -73,9 +73,15 @@ def place(intervals: Sequence[Interval], search_budget: int = SEARCH_BUDGET) -> 
 
 def _place_sized(pieces: list[Interval], search_budget: int) -> list[int]:
     goal = bound(pieces)
+    backwards = [(size, -last, -first) for size, first, last in pieces]
+    swept = _sweep(pieces)
+    if height(pieces, swept) > goal:
+        swept = min(swept, _sweep(backwards), key=lambda offsets: height(pieces, offsets))
+    if height(pieces, swept) <= goal:
+        return swept
     conflicts = _count_conflicts(pieces)
     if conflicts > MAX_CONFLICTS:
-        return _place_crowded(pieces, goal)
+        return _place_crowded(pieces, swept, goal)
     problem = _Problem(pieces, _conflict_lists(pieces))
     cost = 2 * conflicts + len(pieces)
     best = _Attempt([], False, [], sum(problem.sizes) + 1)
@@ -232,20 +238,15 @@ def _neighbour(
     return changed
 
 
-def _place_crowded(pieces: list[Interval], goal: int) -> list[int]:
-    """Place pieces of which too many coexist for lists of them.
+def _place_crowded(pieces: list[Interval], best: list[int], goal: int) -> list[int]:
+    """Place pieces of which too many coexist for lists of them, better than ``best`` if possible.
 
-    1. Step by step, forwards and backwards in time: work grows with the pieces alone.
-    2. Unless there are too many: one after the other in two orders, each among all placed so far, whole arrays at once.
+    Unless there are too many even for that: one after the other in two orders, each among all placed so far, whole
+    arrays at a time.
     """
-    backwards = [(size, -last, -first) for size, first, last in pieces]
-    ways: list[Callable[[], list[int]]] = [partial(_sweep, pieces), partial(_sweep, backwards)]
-    if len(pieces) <= MAX_CROWD:
-        ways += [partial(_fill_crowded, pieces, order) for order in islice(_orders(pieces), 2)]
-    best: list[int] = []
-    for way in ways:
-        offsets = way()
-        if not best or height(pieces, offsets) < height(pieces, best):
+    for order in islice(_orders(pieces), 2 if len(pieces) <= MAX_CROWD else 0):
+        offsets = _fill_crowded(pieces, order)
+        if height(pieces, offsets) < height(pieces, best):
             best = offsets
         if height(pieces, best) <= goal:
             break

@@ -58,6 +58,14 @@ def test_crowded_sets_are_placed_as_safely(crowd, intervals) -> None:
 
 
 @given(interval_sets())
+def test_each_way_of_placing_crowds_is_safe_by_itself(intervals) -> None:
+    pieces = [piece for piece in intervals if piece[0]]
+    assert_no_overlap(pieces, placement._sweep(pieces))
+    assert_no_overlap(pieces, placement._sweep([(size, -last, -first) for size, first, last in pieces]))
+    assert_no_overlap(pieces, placement._fill_crowded(pieces, list(range(len(pieces)))))
+
+
+@given(interval_sets())
 def test_the_bound_is_the_largest_sum_over_steps(intervals) -> None:
     steps = range(min((f for _, f, _ in intervals), default=0), max((e for _, _, e in intervals), default=-1) + 1)
     sums = [sum(size for size, first, last in intervals if first <= step <= last) for step in steps]
