@@ -1,7 +1,9 @@
 """Softmax and its relatives.
 
-Extra attribute, for meaning that the GE operator lacks:
-  ``_x_flatten``  true: the axes from the given one to the last count as one (ONNX before opset 13)
+Extra attributes, for meaning that the GE operator lacks:
+  ``_x_flatten``      true: the axes from the given one to the last count as one (ONNX before opset 13)
+  ``_x_half_steps``   of SoftmaxV2, true: if x and y are float16, so are the exponentials and their total, as in ONNX's
+                      function body; the difference to the maximum and the summing itself are float32
 """
 
 from __future__ import annotations
@@ -41,7 +43,14 @@ def _infer_softmax(ctx: InferContext) -> Sequence[OutputSpec]:
 def softmax(op: Any, x: Array) -> Any:
     axes = _axes(op, op.axes, x.ndim)
     y = np.exp(x - np.max(x, axis=axes, keepdims=True, initial=-np.inf))
-    y /= np.sum(y, axis=axes, keepdims=True)
+    is_stepwise = op.get("_x_half_steps", False) and op.output_types == (DataType.DT_FLOAT16,)
+    if is_stepwise:
+        y = y.astype(np.float16).astype(x.dtype)
+    total = np.sum(y, axis=axes, keepdims=True)
+    if is_stepwise:
+        half_total = total.astype(np.float16)
+        total = np.where(np.isinf(half_total), total, half_total.astype(x.dtype))  # what float16 cannot hold stays
+    y /= total
     return y
 
 

@@ -27,12 +27,14 @@ def build_softmax(request: KernelRequest) -> Kernel | None:
     dtype, is_log = compute_dtype(request.dtype()), request.type == "LogSoftmaxV2"
     is_narrow = dtype != numpy_dtype(request.dtype())
     is_rounded = dtype != y_type
+    is_stepwise = is_narrow and y_type == np.float16 and request.op.get("_x_half_steps", False)
     block = min(max(BLOCK_ELEMENTS // (count * inner), 1), outer)
     layout = ScratchLayout()
     wide = layout.take([block, count, inner][: None if is_narrow else 0], dtype)
     results = layout.take([block, count, inner][: None if is_rounded else 0], dtype)
     powers = layout.take([block, count, inner][: None if is_log else 0], dtype)
     totals = layout.take([block, 1, inner], dtype)
+    half_totals = layout.take([block, 1, inner][: None if is_stepwise else 0], y_type)
 
     def run(inputs: Inputs, outputs: Outputs, scratch: Array) -> None:
         x = inputs[0].reshape(outer, count, inner)
@@ -49,7 +51,14 @@ def build_softmax(request: KernelRequest) -> Kernel | None:
             np.subtract(source, total, out=result)
             power = powers(scratch)[:size] if is_log else result
             np.exp(result, out=power)
+            if is_stepwise:
+                np.copyto(target, power, casting="unsafe")
+                np.copyto(power, target)
             np.add.reduce(power, axis=1, out=total, keepdims=True)
+            if is_stepwise:
+                half_total = half_totals(scratch)[:size]
+                np.copyto(half_total, total, casting="unsafe")
+                np.copyto(total, half_total, where=np.isfinite(half_total))  # what float16 cannot hold stays
             if is_log:
                 np.log(total, out=total)
                 np.subtract(result, total, out=result)

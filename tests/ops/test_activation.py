@@ -148,6 +148,20 @@ def test_softmax_of_half_precision_may_widen() -> None:
     np.testing.assert_array_equal(wide.astype(np.float16), narrow)
 
 
+@pytest.mark.parametrize("shape", [(4, 6), (3, 200), (2, 3, 1)])
+def test_softmax_in_half_steps_is_that_of_the_function_body(shape: tuple[int, ...]) -> None:
+    x = np.round(data(1, *shape, low=-5, high=5) * 64).astype(np.float16) / 64  # so differences need no rounding
+    [expected] = run_onnx("Softmax", [x], reference=True)
+    [found] = run_ge("SoftmaxV2", [x], {"_x_half_steps": True})
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_half_steps_survive_totals_beyond_float16() -> None:
+    x = np.zeros((1, 100_000), np.float16)
+    [found] = run_ge("SoftmaxV2", [x], {"_x_half_steps": True})
+    np.testing.assert_array_equal(found, np.full(x.shape, 1e-5, np.float16))
+
+
 def test_hard_max_takes_the_first_of_equals() -> None:
     x = np.array([[1, 3, 3], [2, 2, 2]], np.float32)
     assert run_ge("HardMax", [x])[0].tolist() == [[0, 1, 0], [1, 0, 0]]

@@ -240,6 +240,10 @@ ATTRIBUTES: dict[str, tuple[Any, dict[str, Any]]] = {
     "Softmax 11": (one("Softmax", (2, 3), opset=11), {"axes": [1], "need_fusion": 1}),
     "Softmax 11 over the last two axes": (one("Softmax", (2, 3, 4), opset=11), {"axes": [1], "_x_flatten": True}),
     "Softmax 13": (one("Softmax", (2, 3)), {"axes": [-1]}),
+    "Softmax 13 of halves": (
+        one("Softmax", np.ones((2, 3), np.float16)),
+        {"_x_half_steps": True, "need_fusion": None},
+    ),
     "LogSoftmax 11": (one("LogSoftmax", (2, 3), opset=11), {"axes": [1]}),
     "ReduceMean": (
         one("ReduceMean", (2, 3), opset=11, axes=[-1]),
@@ -302,6 +306,7 @@ def test_softmax_13_has_no_mark_of_the_old_form() -> None:
     attrs = parse_model(one("Softmax", (2, 3))).find("n").attrs
     assert "need_fusion" not in attrs
     assert "_x_flatten" not in attrs
+    assert "_x_half_steps" not in attrs
 
 
 @pytest.mark.parametrize(

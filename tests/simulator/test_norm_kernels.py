@@ -125,6 +125,15 @@ def test_softmax_of_half_precision_may_give_single() -> None:
     check_kernel("SoftmaxV2", [tensor(3, 40, dtype=np.float16)], {"half_to_float": True}, kernel="softmax")
 
 
+@pytest.mark.parametrize("dtype", FLOAT_TYPES)
+@pytest.mark.parametrize("shape", [(3, 40), (300, 200), (1, 100_000)])
+def test_softmax_in_half_steps(dtype: Any, shape: tuple[int, ...]) -> None:
+    x = tensor(*shape, dtype=dtype)
+    [found] = check_kernel("SoftmaxV2", [x], {"_x_half_steps": True}, kernel="softmax").outputs
+    [whole] = check_kernel("SoftmaxV2", [x], kernel="softmax").outputs
+    assert np.array_equal(found.array, whole.array) == (dtype is not np.float16)
+
+
 @pytest.mark.parametrize("type", ["SoftmaxV2", "LogSoftmaxV2"])
 def test_softmax_of_large_and_special_values(type: str) -> None:
     x = np.array([[1e4, 0, -1e4], [-np.inf, 1, 2], [np.nan, 1, 2], [3, 3, 3]], np.float32)
