@@ -77,7 +77,7 @@ def command(
         return
     if source is None:
         raise click.UsageError("name a model or a graph text file")
-    session = _session(input_shape)
+    session = _session(input_shape, is_verifying=verify_each)
     if custom_ops is not None:
         session.operators = load_custom_ops(custom_ops, session.emit)
         check_onnx_names(session.operators)
@@ -86,7 +86,7 @@ def command(
         for path in pass_files:
             load_pass_file(path, files, session)
         steps = compile_passes() if run_all else select_passes(selection or "", session.passes)
-        _run(source, steps, session, is_verifying=verify_each, print_after=print_after, time_passes=time_passes)
+        _run(source, steps, session, print_after=print_after, time_passes=time_passes)
 
 
 def _run(
@@ -94,7 +94,6 @@ def _run(
     steps: Sequence[Step],
     session: CompileSession,
     *,
-    is_verifying: bool,
     print_after: bool,
     time_passes: bool,
 ) -> None:
@@ -107,7 +106,7 @@ def _run(
             click.echo(f"# after {name}")
             click.echo(print_graph(current, side))
 
-    driver = Driver(session, is_verifying=is_verifying, after_pass=show)
+    driver = Driver(session, after_pass=show)
     driver.run(graph, steps)
     if not (print_after and any(record.changed for record in driver.records)):
         click.echo(print_graph(graph, side))
@@ -117,9 +116,11 @@ def _run(
             click.echo(f"{record.seconds * 1e3:9.2f} ms  {record.name:24} {mark}".rstrip(), err=True)
 
 
-def _session(input_shape: str) -> CompileSession:
+def _session(input_shape: str, *, is_verifying: bool) -> CompileSession:
     options = CompileOptions(input_shape=parse_input_shape(input_shape))
-    return CompileSession(options, Environment.read(), emit=lambda line: click.echo(line, err=True))
+    return CompileSession(
+        options, Environment.read(), lambda line: click.echo(line, err=True), is_verifying=is_verifying
+    )
 
 
 def _load(source: Path, session: CompileSession) -> Graph:

@@ -28,6 +28,8 @@ class CompileSession:
     ``plan`` is what the build passes made of the graph; empty before them. ``passes`` are the custom passes of this
     compile, ``fusion`` counts what they and the built-in ones do, ``is_rewritten`` says that they did something.
     ``operators`` are its custom operators, known to everything that runs inside ``using(session.operators)``.
+    With ``is_verifying`` each pass, custom pass and built-in fusion must leave a legal graph: a fault of the compiler
+    then has the name of its pass.
     ``watch`` is put around everything that a user's file does, with an error code and the name of the pass or the
     file; the command line watches the clock there.
     """
@@ -42,6 +44,7 @@ class CompileSession:
     operators: OperatorSet = field(default_factory=OperatorSet)
     fusion: FusionStatistics = field(default_factory=FusionStatistics)
     is_rewritten: bool = False
+    is_verifying: bool = False
     watch: Callable[[str, str], AbstractContextManager[object]] = lambda code, name: nullcontext()
     _warned: set[str] = field(default_factory=set)
     _counters: dict[str, int] = field(default_factory=dict)

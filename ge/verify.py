@@ -24,6 +24,15 @@ def verify(graph: Graph) -> None:
         _verify_one(part)
 
 
+def verify_after(culprit: str, graph: Graph) -> None:
+    """Check ``graph`` behind a pass. Raises E19999 that names it besides."""
+    try:
+        verify(graph)
+    except ReportedError as fault:
+        reason = fault.fields.get("reason", fault.message)
+        raise ReportedError("E19999", reason=f"{culprit} leaves an illegal graph: {reason}") from fault
+
+
 def _verify_one(graph: Graph) -> None:
     def fault(node: Node, reason: str) -> ReportedError:
         return ReportedError("E19999", reason=f"graph {graph.name}, node {node.name} ({node.type}): {reason}")

@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 from ge.errors import ReportedError
 from ge.graph import Graph
 from ge.session import CompileSession
-from ge.verify import verify
+from ge.verify import verify_after
 
 logger = logging.getLogger(__name__)
 
@@ -42,10 +42,9 @@ class PassRecord:
 
 @dataclass
 class Driver:
-    """Runs a list of passes in order. ``after_pass`` sees the graph after each one; ``is_verifying`` checks it."""
+    """Runs a list of passes in order. ``after_pass`` sees the graph after each; the session may want it verified."""
 
     session: CompileSession
-    is_verifying: bool = False
     after_pass: Callable[[str, Graph], None] | None = None
     records: list[PassRecord] = field(default_factory=list)
 
@@ -58,8 +57,8 @@ class Driver:
             start = time.perf_counter()
             try:
                 changed = step.run(graph, self.session)
-                if self.is_verifying:
-                    verify(graph)
+                if self.session.is_verifying:
+                    verify_after(f"pass {step.name}", graph)
             except ReportedError:
                 raise
             except Exception as fault:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partialmethod
 from pathlib import Path
 
 import hypothesis
@@ -13,6 +14,7 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 
+from ge.session import CompileSession
 from models.materialise_light import before_softmax, light_model, materialise
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,6 +37,14 @@ class SampleModel:
     def input_shape(self) -> str:
         """The input shapes in the form of `--input_shape`."""
         return ";".join(f"{name}:{','.join(map(str, value.shape))}" for name, value in self.inputs.items())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def verified_passes() -> Iterator[None]:
+    """In all tests the graph is verified after each pass, each custom pass and each built-in fusion."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CompileSession, "__init__", partialmethod(CompileSession.__init__, is_verifying=True))
+        yield
 
 
 @pytest.fixture(scope="session")

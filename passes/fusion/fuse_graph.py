@@ -9,6 +9,7 @@ from ge.graph import Graph
 from ge.passes import PassContext
 from ge.passes.engine import run_pass
 from ge.session import CompileSession
+from ge.verify import verify_after
 from passes.fusion.drop_idle_node import DropIdleNode
 from passes.fusion.drop_neutral_operand import DropNeutralOperand
 from passes.fusion.fold_batch_norm import FoldBatchNorm
@@ -94,4 +95,7 @@ def run_fusion(fusion: type[GraphFusion], graph: Graph, session: CompileSession)
         logger.info("fusion %s is switched off", fusion.name)
         return False
     context = PassContext(fusion.name, options=session.options.ge_options, statistics=session.fusion, warn=session.warn)
-    return run_pass(fusion, graph, context)
+    changed = run_pass(fusion, graph, context)
+    if changed and session.is_verifying:
+        verify_after(f"fusion {fusion.name}", graph)
+    return changed

@@ -34,7 +34,7 @@ def compiled(text: str) -> Compiled:
     """Run the whole pipeline on graph text."""
     graph = parse_graph(text)
     session = CompileSession(CompileOptions(), Environment())
-    Driver(session, is_verifying=True).run(graph, compile_passes())
+    Driver(session).run(graph, compile_passes())
     assert not session.plan.is_static
     return Compiled(graph, session.plan)
 

@@ -27,7 +27,7 @@ def compiled(source, input_shape: str = "", is_reusing: bool = True) -> tuple[Gr
     session = CompileSession(CompileOptions(input_shape=shapes), Environment())
     graph = parse(source, session)
     steps = [PlanMemory(is_reusing) if isinstance(step, PlanMemory) else step for step in compile_passes()]
-    Driver(session, is_verifying=True).run(graph, steps)
+    Driver(session).run(graph, steps)
     check_plan(graph, session.plan)
     return graph, session, session.plan.graphs[graph.name]
 

@@ -402,7 +402,7 @@ def test_what_becomes_of_constants_is_folded() -> None:
   %m = Mul(%x, %w) -> f32[4]@ND
   return %m
 }""")
-    Driver(target, is_verifying=True).run(graph, compile_passes())
+    Driver(target).run(graph, compile_passes())
     assert sorted(n.type for n in graph if n.type not in ("Data", "Const", "NetOutput")) == [
         "ConcatV2",
         "Maximum",
@@ -419,7 +419,7 @@ def test_a_pass_at_every_stage_of_a_compile(stage) -> None:
     target = session()
     replacing(target, stage, infers=True)
     graph = parse_graph(TEXT)
-    Driver(target, is_verifying=True).run(graph, compile_passes())
+    Driver(target).run(graph, compile_passes())
     assert [n.type for n in graph if n.type not in ("Data", "NetOutput")] == ["Exp", "Relu", "Neg"]
     assert target.plan.is_static
     assert [n.node for n in target.plan.graphs["g"].tasks] == ["Exp_0_a_0", "Relu_1_a_1", "b"]
