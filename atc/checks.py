@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from atc.model_suffixes import check_onnx_suffix
 from ge import option_grammar
 from ge.atomic_file import check_writable
 from ge.errors import ReportedError
@@ -239,9 +240,10 @@ def required(given: Given) -> None:
 
 
 def model_is_readable(given: Given) -> None:
-    """E10001 unless the model is a file that can be read."""
+    """E10001 unless the model is a file that can be read and its name says nothing else."""
     if given["model"]:
         option_grammar.check_input_file(given["model"], "--model")
+        check_onnx_suffix(given["model"], "--model")
 
 
 def output_path(given: Given) -> None:
@@ -426,6 +428,8 @@ def json_request(given: Given) -> None:
     if given.mode is Mode.TEXT_TO_JSON and not given["om"].endswith(".txt"):
         raise OPTIONS["om"].refuse(given["om"], "the file for --mode=5 must end with .txt")
     option_grammar.check_input_file(given["om"], "--om")
+    if given.framework is Framework.ONNX:
+        check_onnx_suffix(given["om"], "--om")
     option_grammar.check_output_stem(given["json"], "--json")
     check_writable(given["json"])
     _supported_mode(given)

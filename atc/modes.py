@@ -95,26 +95,11 @@ def _write_report(
     write_report(options.check_report, name, nodes, faults, is_failed=is_failed)
 
 
-_SUFFIXES = {
-    ".pb": "TensorFlow",
-    ".pbtxt": "TensorFlow (text form)",
-    ".tflite": "TensorFlow Lite",
-    ".prototxt": "Caffe",
-    ".caffemodel": "Caffe",
-    ".mindir": "MindSpore",
-    ".air": "MindSpore",
-    ".pt": "PyTorch",
-    ".pth": "PyTorch",
-    ".om": "an offline model that is compiled already",
-}
-
-
 def _add_hint_at_name(error: ReportedError, path: str) -> None:
-    """Add to the remedy of an unreadable file what its name says about its kind, unless its content says more."""
-    kind = _SUFFIXES.get(os.path.splitext(path)[1].lower())
+    """Add to the remedy of an unreadable .pb what else it may be, unless its content says more."""
     is_recognised = "it looks like" in error.message
-    if error.code in ("E13005", "E10041", "E16004") and kind and not is_recognised:
-        error.solution = f"The name of the file says {kind}, but --framework=5 says ONNX. {error.solution}"
+    if error.code in ("E13005", "E10041", "E16004") and path.lower().endswith(".pb") and not is_recognised:
+        error.solution = f"The name of the file may say TensorFlow, but --framework=5 says ONNX. {error.solution}"
 
 
 def _to_json(options: CompileOptions, session: CompileSession) -> None:

@@ -174,7 +174,7 @@ _ROWS: dict[str, tuple[_Row, ...]] = {
     ),
     "Input": (
         ("model", _WORKS, _W, _FILE, "", "",
-            "The model file."),
+            "The model file. A suffix that names another kind of file than --framework (.txt, .pth, .om) is refused."),
         ("weight", _WORKS, _W, _FILE, "", "",
             "The weights of a Caffe model; ignored for others."),
         ("framework", _WORKS, _W, _lexed("0 1 3 5", "E10007", Kind.NUMBER), "", "ge.frameworkType",

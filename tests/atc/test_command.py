@@ -318,12 +318,37 @@ def test_warnings_follow_errors(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1] == "WARNING: node neg (Neg): attribute flavour is unknown and ignored"
 
 
-@pytest.mark.parametrize("suffix", [".pb", ".pth", ".om"])
-def test_name_of_an_unreadable_model_gives_a_hint(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Path(f"m{suffix}").write_bytes(b"\x00\x01\x02")
-    status, lines = run(B.replace("m.onnx", f"m{suffix}"), capsys)
+def test_name_of_an_unreadable_model_gives_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.pb").write_bytes(b"\x00\x01\x02")
+    status, lines = run(B.replace("m.onnx", "m.pb"), capsys)
     assert (status, codes(lines)) == (255, ["E13005"])
-    assert "The name of the file says" in "\n".join(lines)
+    assert "The name of the file may say TensorFlow" in "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", ["M.ONNX", "m.pb", "m.onnx.pb", "m", "m.v1", "m.onnx.bak", "m.bin", "m.txt.model"])
+def test_names_that_say_nothing_else_leave_it_to_the_content(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.onnx").rename(name)
+    assert run(B.replace("m.onnx", name), capsys)[0] == 0
+    assert run(f"--mode=1 --om={name} --framework=5 --json=j", capsys) == (0, [START, "...", SUCCESS])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("m.txt", "m.onnx.txt", "m.JPG", "m.json", "m.npz", "m.h5", "m.tflite", "m.pth", "m.safetensors", "m.air"),
+        *("m.caffemodel", "m.ort", "m.pbtxt", "m.py", "m.tar.gz", "m.onnx_data"),
+    ],
+)
+def test_names_of_other_kinds_are_refused_whatever_the_content(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.onnx").rename(name)
+    for arguments in (B.replace("m.onnx", name), f"--mode=1 --om={name} --framework=5 --json=j"):
+        status, lines = run(arguments, capsys)
+        assert (status, codes(lines)) == (255, ["E10001"])
+        text = "\n".join(lines)
+        assert all(part in text for part in (f"[{name}]", f".{name.rpartition('.')[2]} is the suffix of", ".onnx"))
+    with pytest.raises(ReportedError, match=r"E10001.*is the suffix of"):
+        atc.compile_model(name, soc_version="Ascend310P3")
+    assert sorted(os.listdir()) == ["d.onnx", name]
 
 
 def test_failure_keeps_the_old_file(capsys: pytest.CaptureFixture[str]) -> None:
