@@ -64,17 +64,17 @@ class OnnxWalk:
     def runs(self, *types: str) -> list[list[NodeProto]]:
         """Nodes of these types, each the only reader of the one before, and with constants besides."""
         found = [[node] for node in self.nodes() if node.op_type == types[0] and self.is_unary(node)]
-        for type in types[1:]:
-            found = [[*run, reader] for run in found for reader in self.only_reader(run[-1], type)]
+        for op_type in types[1:]:
+            found = [[*run, reader] for run in found for reader in self.only_reader(run[-1], op_type)]
         return found
 
     def is_unary(self, node: NodeProto) -> bool:
         return sum(name in self.varying for name in node.input) == 1
 
-    def only_reader(self, node: NodeProto, type: str) -> list[NodeProto]:
+    def only_reader(self, node: NodeProto, op_type: str) -> list[NodeProto]:
         readers = self.readers.get(node.output[0], [])
         is_result = any(value.name == node.output[0] for value in self.graph.output)
-        is_fit = len(readers) == 1 and not is_result and readers[0].op_type == type and self.is_unary(readers[0])
+        is_fit = len(readers) == 1 and not is_result and readers[0].op_type == op_type and self.is_unary(readers[0])
         return readers if is_fit else []
 
 
@@ -146,7 +146,7 @@ def test_the_numbers_are_those_of_the_source(network) -> None:
 
 def test_known_networks(network) -> None:
     model, known = network
-    left = Counter(type for node in OnnxWalk(model).nodes() for type in TYPES.get(node.op_type, (node.op_type,)))
+    left = Counter(made for node in OnnxWalk(model).nodes() for made in TYPES.get(node.op_type, (node.op_type,)))
     left -= {"BatchNorm": known.folded_norms, "Mul": known.norm_mul_adds, "Add": known.norm_mul_adds + known.gemms}
     assert fuse(model) == (known.effects, left)
 
@@ -233,11 +233,9 @@ TRANSFORMER = Sample(
     y1 = Add(y0, bd)
     y = Add(y1, r)
 }""",
-    {
-        **dict.fromkeys(("gamma", "beta", "bq", "bk", "bv", "bo", "bd"), (8,)),
-        **dict.fromkeys(("wq", "wk", "wv", "wo"), (8, 8)),
-        **{"wu": (8, 16), "bu": (16,), "wd": (16, 8)},
-    },
+    dict.fromkeys(("gamma", "beta", "bq", "bk", "bv", "bo", "bd"), (8,))
+    | dict.fromkeys(("wq", "wk", "wv", "wo"), (8, 8))
+    | {"wu": (8, 16), "bu": (16,), "wd": (16, 8)},
     {
         "LayerNormFusionPass": 1,
         "RmsNormFusionPass": 1,
@@ -247,10 +245,8 @@ TRANSFORMER = Sample(
         "MatMulBiasAddFusionPass": 6,  # q, k, v, o, u, y1
     },
     # the scale of a0 stays: no operand of that product is constant. Two sums of branches stay
-    {
-        **{"LayerNormV4": 1, "RmsNorm": 1, "SoftmaxV2": 1, "GeluV2": 1},
-        **{"BatchMatMulV2": 8, "Mul": 1, "Reshape": 4, "Transpose": 4, "Add": 2},
-    },
+    {"LayerNormV4": 1, "RmsNorm": 1, "SoftmaxV2": 1, "GeluV2": 1}
+    | {"BatchMatMulV2": 8, "Mul": 1, "Reshape": 4, "Transpose": 4, "Add": 2},
 )
 
 CONVOLUTIONS = Sample(
@@ -292,12 +288,10 @@ CONVOLUTIONS = Sample(
     k = MatMul(u, weight)
     z = Mul(k, columns)
 }""",
-    {
-        **dict.fromkeys(("scale", "shift", "mean", "variance", "bias"), (4,)),
-        **dict.fromkeys(("per_channel", "per_channel2"), (4, 1, 1)),
-        **{"w1": (4, 4, 3, 3), "w2": (4, 1, 3, 3), "w3": (4, 4, 1, 1), "w4": (4, 4, 1, 1)},
-        **{"weight": (4, 6), "columns": (6,)},
-    },
+    dict.fromkeys(("scale", "shift", "mean", "variance", "bias"), (4,))
+    | dict.fromkeys(("per_channel", "per_channel2"), (4, 1, 1))
+    | {"w1": (4, 4, 3, 3), "w2": (4, 1, 3, 3), "w3": (4, 4, 1, 1), "w4": (4, 4, 1, 1)}
+    | {"weight": (4, 6), "columns": (6,)},
     {
         "PadConv2dFusionPass": 1,  # p
         "PadPoolFusionPass": 1,  # q
@@ -309,16 +303,15 @@ CONVOLUTIONS = Sample(
         "ConvBiasaddFusionPass": 2,
         "MatMulScaleFusionPass": 1,  # z
     },
-    {
-        **{"Conv2D": 5, "BatchNorm": 2, "HardSwish": 1, "Swish": 1, "Relu": 1, "MaxPoolV3": 1},
-        **{"GlobalAveragePool": 1, "Flatten": 1, "BatchMatMulV2": 1},
-    },
+    {"Conv2D": 5, "BatchNorm": 2, "HardSwish": 1, "Swish": 1, "Relu": 1, "MaxPoolV3": 1}
+    | {"GlobalAveragePool": 1, "Flatten": 1, "BatchMatMulV2": 1},
 )
 
 ODDS_AND_ENDS = Sample(
     """net (float[2,3,4] x) => (float[2,3,3] y, float[24] z)
 <float one = {1.0}, float half = {0.5}, float three = {3.0}, float cubic = {0.044715}, float root = {0.7978845608},
- int64[3] shape = {2,3,4}, int64[2] flat = {6,4}, int64[3] deep = {3,2,4}, int64[1] all = {24}, float[1,1,1] ones = {1.0}>
+ float[1,1,1] ones = {1.0},
+ int64[3] shape = {2,3,4}, int64[2] flat = {6,4}, int64[3] deep = {3,2,4}, int64[1] all = {24}>
 {
     cube = Pow(x, three)
     a = Mul(cube, cubic)
