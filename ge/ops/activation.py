@@ -17,6 +17,7 @@ import numpy as np
 
 from ge.graph.tensor_desc import Shape
 from ge.ops.inference import same_as
+from ge.ops.math import erfc
 from ge.ops.registry import Array, InferContext, OutputSpec, operator
 
 SELU_ALPHA = 1.6732632423543772
@@ -62,15 +63,21 @@ def erf(x: Array) -> Array:
     return np.clip(series * limited, -1, 1).astype(x.dtype)
 
 
+_ZERO_FROM = 40.0
+"""Both forms of Gelu are 0 in float64 from here downwards."""
+
+
 def gelu(x: Array) -> Any:
-    """Return x * Phi(x), Phi being the normal distribution function."""
-    return x * (erf(x * x.dtype.type(math.sqrt(0.5))) + 1) * x.dtype.type(0.5)
+    """Return x * Phi(x), Phi being the normal distribution function; far below zero, too, right in all digits."""
+    size = np.minimum(np.abs(x.astype(np.float64)), _ZERO_FROM)
+    tail = erfc(size * math.sqrt(0.5)) * 0.5
+    return np.maximum(x, 0) - (size * tail).astype(x.dtype)
 
 
 def gelu_tanh(x: Array) -> Any:
     """Return the approximation of :func:`gelu` by tanh."""
-    inner = x.dtype.type(math.sqrt(2 / math.pi)) * (x + x.dtype.type(0.044715) * x * x * x)
-    return x * (np.tanh(inner) + 1) * x.dtype.type(0.5)
+    double_inner = x.dtype.type(math.sqrt(8 / math.pi)) * (x + x.dtype.type(0.044715) * x * x * x)
+    return np.maximum(x, -x.dtype.type(_ZERO_FROM)) / (1 + np.exp(-double_inner))
 
 
 def hard_swish(x: Array) -> Any:

@@ -80,7 +80,8 @@ def _power(x1: Any, x2: Any) -> Any:
 _erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
-def _complement_of_error_function(x: Any) -> Any:
+def erfc(x: Any) -> Any:
+    """Return 1 - erf(x), in float64; where that tends to 0 it is right in all digits."""
     return np.asarray(_erfc(x)).astype(np.float64)
 
 
@@ -95,7 +96,7 @@ unary("Atanh", np.arctanh)
 unary("Ceil", np.ceil)
 unary("Cos", np.cos)
 unary("Cosh", np.cosh)
-unary("Erfc", _complement_of_error_function)
+unary("Erfc", erfc)
 unary("Expm1", np.expm1)
 unary("Floor", np.floor)
 unary("Invert", np.invert)

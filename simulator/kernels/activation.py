@@ -122,19 +122,20 @@ def _scaled_gate(x: Array, gate: Array, scale: float, out: Array) -> None:
     np.multiply(x, gate, out=out)
 
 
-# -- error function ----------------------------------------------------------------------------------------------------
+# -- error function, normal distribution -------------------------------------------------------------------------------
 _ERF_LIMIT = 3.92
 """erf is 1 in float32 from here on."""
+_TAIL_LIMIT = 15.0
+"""exp(-x * x / 2) is 0 in float32 from here on."""
+_GATE_LIMIT = 40
+"""Gelu with tanh is 0 from its negative downwards, even in float64; -inf over inf would be no number."""
 
 
-def _fit_erf() -> tuple[list[float], list[float]]:
-    """Return numerator and denominator (lowest power first) of a rational fit of erf(x) / x over x**2.
+def _fit(nodes: Array, target: Array, n_top: int, n_bottom: int) -> tuple[list[float], list[float]]:
+    """Return numerator and denominator (lowest power first) of a rational fit of ``target`` at ``nodes``.
 
-    Least squares of the relative error on Chebyshev nodes; the denominator is linearised and refined.
+    Least squares of the relative error; the denominator is linearised and refined.
     """
-    n_top, n_bottom = 6, 4
-    nodes = (1 - np.cos((np.arange(400) + 0.5) * np.pi / 400)) / 2 * _ERF_LIMIT**2
-    target = np.array([math.erf(math.sqrt(v)) / math.sqrt(v) for v in nodes])
     top, bottom = nodes[:, None] ** np.arange(n_top + 1), nodes[:, None] ** np.arange(1, n_bottom + 1)
     weight = 1 / target
     found = np.zeros(n_top + 1 + n_bottom)
@@ -146,7 +147,32 @@ def _fit_erf() -> tuple[list[float], list[float]]:
     return [float(v) for v in found[: n_top + 1]], [1.0, *(float(v) for v in found[n_top + 1 :])]
 
 
+def _fit_erf() -> tuple[list[float], list[float]]:
+    """Fit erf(x) / x over x**2."""
+    nodes = _chebyshev_nodes(_ERF_LIMIT**2)
+    return _fit(nodes, np.array([math.erf(math.sqrt(v)) / math.sqrt(v) for v in nodes]), 6, 4)
+
+
+def _fit_tail() -> tuple[list[float], list[float]]:
+    """Fit exp(x * x / 2) * erfc(x / sqrt(2)) / 2: what the upper tail of the normal distribution is but for exp."""
+    nodes = _chebyshev_nodes(_TAIL_LIMIT)
+    return _fit(nodes, np.array([math.exp(v * v / 2) * math.erfc(v * math.sqrt(0.5)) / 2 for v in nodes]), 4, 5)
+
+
+def _chebyshev_nodes(limit: float) -> Array:
+    return (1 - np.cos((np.arange(400) + 0.5) * np.pi / 400)) / 2 * limit
+
+
 _ERF_TOP, _ERF_BOTTOM = _fit_erf()
+_TAIL_TOP, _TAIL_BOTTOM = _fit_tail()
+
+
+def _polynomial(x: Array, coefficients: list[float], out: Array) -> None:
+    np.multiply(x, coefficients[-1], out=out)
+    for coefficient in coefficients[-2:0:-1]:
+        np.add(out, coefficient, out=out)
+        np.multiply(out, x, out=out)
+    np.add(out, coefficients[0], out=out)
 
 
 def erf(x: Array, square: Array, top: Array, bottom: Array, out: Array) -> None:
@@ -154,12 +180,8 @@ def erf(x: Array, square: Array, top: Array, bottom: Array, out: Array) -> None:
     np.minimum(x, _ERF_LIMIT, out=top)
     np.maximum(top, -_ERF_LIMIT, out=out)
     np.square(out, out=square)
-    for target, coefficients in ((top, _ERF_TOP), (bottom, _ERF_BOTTOM)):
-        np.multiply(square, coefficients[-1], out=target)
-        for coefficient in coefficients[-2:0:-1]:
-            np.add(target, coefficient, out=target)
-            np.multiply(target, square, out=target)
-        np.add(target, coefficients[0], out=target)
+    _polynomial(square, _ERF_TOP, top)
+    _polynomial(square, _ERF_BOTTOM, bottom)
     np.multiply(out, top, out=out)
     np.divide(out, bottom, out=out)
     np.minimum(out, 1, out=out)
@@ -179,26 +201,35 @@ def build_gelu(request: KernelRequest) -> Kernel | None:
         return elementwise("gelu-tanh", request, _gelu_tanh, temporaries=1)
     if request.dtype() is DataType.DT_DOUBLE:
         return None
-    return elementwise("gelu", request, _gelu, temporaries=5)
+    return elementwise("gelu", request, _gelu, temporaries=3)
 
 
-def _gelu(x: Array, gate: Array, half: Array, square: Array, top: Array, bottom: Array, out: Array) -> None:
-    np.multiply(x, math.sqrt(0.5), out=half)
-    erf(half, square, top, bottom, gate)
+def _gelu(x: Array, size: Array, top: Array, bottom: Array, out: Array) -> None:
+    """Write ``max(x, 0) - |x| * tail(|x|)``: nothing cancels, however far from zero."""
+    np.abs(x, out=size)
+    np.minimum(size, _TAIL_LIMIT, out=size)
+    _polynomial(size, _TAIL_TOP, top)
+    _polynomial(size, _TAIL_BOTTOM, bottom)
+    np.divide(top, bottom, out=top)
+    np.multiply(top, size, out=top)
+    np.square(size, out=size)
+    np.multiply(size, -0.5, out=size)
+    np.exp(size, out=size)
+    np.multiply(top, size, out=top)
+    np.maximum(x, 0, out=out)
+    np.subtract(out, top, out=out)
+
+
+def _gelu_tanh(x: Array, gate: Array, out: Array) -> None:
+    """Write ``x / (1 + exp(-2 * inner))``, which is ``x * (1 + tanh(inner)) / 2`` but for what cancels."""
+    np.square(x, out=gate)
+    np.multiply(gate, -0.044715 * math.sqrt(8 / math.pi), out=gate)
+    np.subtract(gate, math.sqrt(8 / math.pi), out=gate)
+    np.multiply(gate, x, out=gate)
+    np.exp(gate, out=gate)
     np.add(gate, 1, out=gate)
-    np.multiply(x, 0.5, out=half)
-    np.multiply(half, gate, out=out)
-
-
-def _gelu_tanh(x: Array, inner: Array, out: Array) -> None:
-    np.square(x, out=inner)
-    np.multiply(inner, 0.044715 * math.sqrt(2 / math.pi), out=inner)
-    np.add(inner, math.sqrt(2 / math.pi), out=inner)
-    np.multiply(inner, x, out=inner)
-    np.tanh(inner, out=inner)
-    np.add(inner, 1, out=inner)
-    np.multiply(inner, 0.5, out=inner)
-    np.multiply(x, inner, out=out)
+    np.maximum(x, -_GATE_LIMIT, out=out)
+    np.divide(out, gate, out=out)
 
 
 # -- two branches ------------------------------------------------------------------------------------------------------

@@ -116,6 +116,34 @@ def test_error_function_and_gelu(type: str, dtype: Any) -> None:
     check_kernel(type, [numbers((40, 1000), dtype)], kernel=None)
 
 
+def exact_gelu(x: float, approximate: str) -> float:
+    if approximate == "none":
+        return x * math.erfc(-x * math.sqrt(0.5)) / 2
+    return x / (1 + math.exp(min(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3), 700)))
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gelu_keeps_its_digits_far_from_zero(approximate: str, dtype: Any) -> None:
+    near, far = np.linspace(-40, 40, 16001), np.geomspace(1e-30, 1e15, 2000)
+    x = np.concatenate([near, far, -far]).astype(dtype)
+    [found] = run_model(single("GeluV2", [x], {"approximate": approximate}), [x])
+    exact = np.array([exact_gelu(float(v), approximate) for v in x])
+    off = np.abs(found - exact)
+    assert off[x < 0].max() < 1e-7
+    assert (off / np.spacing(np.abs(exact).astype(dtype)))[x > 0].max() < 4
+    is_normal = np.abs(exact) > 1e-36
+    assert (off[is_normal] / np.abs(exact[is_normal])).max() < 2e-5
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+@pytest.mark.parametrize("dtype", FLOAT_TYPES)
+def test_gelu_of_special_values(approximate: str, dtype: Any) -> None:
+    x = np.array([-np.inf, 0.0, np.inf, np.nan], dtype)
+    [found] = run_model(single("GeluV2", [x], {"approximate": approximate}), [x])
+    np.testing.assert_array_equal(found.astype(np.float64), [0, 0, np.inf, np.nan])
+
+
 def test_error_function_to_a_few_units_in_the_last_place() -> None:
     x = np.concatenate([np.linspace(-6, 6, 5001), np.geomspace(1e-30, 1, 500), [np.inf, -np.inf]]).astype(np.float32)
     exact = np.array([math.erf(v) for v in x.astype(np.float64)])
