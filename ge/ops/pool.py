@@ -52,7 +52,7 @@ def _reduce_windows(x: Array, windows: Sequence[Window], function: Any, fill: fl
 
 def lowest(dtype: np.dtype[Any]) -> float:
     """Return the identity of max for an element type."""
-    return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
+    return int(np.iinfo(dtype).min) if dtype.kind in "iu" else -np.inf
 
 
 def max_pool(x: Array, windows: Sequence[Window]) -> Array:

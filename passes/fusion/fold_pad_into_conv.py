@@ -60,7 +60,7 @@ class FoldPadIntoConv(PairFusion):
         return sketch.add(pair.reader.type, *inputs, like=pair.reader, pads=pads, **explicit)
 
 
-_EXPLICIT = {"auto_pad": "NOTSET", "padding": "EXPLICIT", "pad_mode": "SPECIFIC"}
+_EXPLICIT = {"auto_pad": "NOTSET", "_x_auto_pad": "NOTSET", "padding": "EXPLICIT", "pad_mode": "SPECIFIC"}
 """Attributes that choose the padding of a convolution, with the values that let pads count."""
 
 

@@ -12,7 +12,7 @@ from ge.ops.layout import spatial_values
 from ge.ops.pool import lowest
 from ge.ops.registry import Attributes
 from ge.ops.window import padding_mode
-from passes.fusion.constants import attributes
+from passes.fusion.constants import attributes, is_float
 from passes.fusion.padding import PADS, Padding
 from passes.fusion.pair_fusion import Pair, PairFusion, Slots
 from passes.fusion.sketch import Sketch
@@ -25,7 +25,9 @@ _MODE_NAMES = {"MaxPool": "padding", "MaxPoolV3": "padding_mode", "MaxPool3D": "
 """Types of pooling with the attributes that choose the padding."""
 _WITH_PADS = {"MaxPool": "MaxPoolV3", "AvgPool": "AvgPoolV2"}
 """Types without pads, and the types that have them."""
-_NEVER_NEGATIVE = frozenset({"Abs", "Exp", "HardSigmoid", "Relu", "Relu6", "Sigmoid", "SoftmaxV2", "Sqrt", "Square"})
+_NEVER_NEGATIVE = frozenset({"Exp", "HardSigmoid", "Relu", "Relu6", "Sigmoid", "SoftmaxV2", "Sqrt"})
+_WRAPS_AROUND = frozenset({"Abs", "Square"})
+"""These are never negative either, unless the numbers are whole: the magnitude of the lowest one is itself."""
 
 
 class FoldPadIntoPool(PairFusion):
@@ -80,7 +82,9 @@ class FoldPadIntoPool(PairFusion):
         if "_x_auto_pad" in pool.attrs:
             changes["_x_auto_pad"] = "NOTSET"
         kind = _WITH_PADS.get(pool.type, pool.type)
-        if kind == pool.type and _MODE_NAMES[kind] in pool.attrs:
+        if kind != pool.type:
+            changes["data_format"] = op.data_format  # what is meant by none is not the same for both types
+        elif _MODE_NAMES[kind] in pool.attrs:
             changes[_MODE_NAMES[kind]] = "CALCULATED"
         made = sketch.add(kind, sketch.input_of(padding.source), like=pool, **changes)
         if kind != pool.type:
@@ -117,11 +121,28 @@ def _maximum_obstacle(padding: Padding, op: Attributes, pads: list[int]) -> str:
             return ""
     if padding.fill != 0:
         return f"what is padded is {padding.fill:g}, in a maximum pool the lowest number"
-    if padding.source.node.type not in _NEVER_NEGATIVE:
+    if not _is_never_negative(padding.source):
         return f"{padding.source.node.name} may be negative: a maximum with the padding 0 is another one"
+    return _empty_window(padding.source, op, pads)
+
+
+def _is_never_negative(source: NodeOut) -> bool:
+    kind = source.node.type
+    return kind in _NEVER_NEGATIVE or (kind in _WRAPS_AROUND and is_float(source))
+
+
+def _empty_window(source: NodeOut, op: Attributes, pads: list[int]) -> str:
+    """Return which windows may have nothing but padding; empty if none can.
+
+    One that reaches beyond the padding on both sides meets an element, unless its taps step over all of them.
+    """
     dilations = spatial_values(op.get("_x_dilations", getattr(op, "dilation", [1])), op.data_format)
     kernel = spatial_values(op.ksize, op.data_format)
-    extents = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
+    sizes = spatial_values(source.desc.origin_shape, op.data_format)
+    extents = [(taps - 1) * dilation + 1 for taps, dilation in zip(kernel, dilations, strict=True)]
     if any(pad >= extents[i // 2] for i, pad in enumerate(pads)):
         return f"a window of {extents} may have nothing but padding {pads}"
+    rows = zip(sizes, kernel, dilations, strict=True)
+    if any(size == 0 or (taps > 1 and dilation > max(size, 1)) for size, taps, dilation in rows):
+        return f"taps that are {dilations} apart may step over all {sizes} elements"
     return ""
