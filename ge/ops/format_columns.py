@@ -1,0 +1,180 @@
+"""Which storage formats an operator can work in: its columns, one legal combination over all its tensors each.
+
+``format_columns(node)`` is read by the selection of formats, by the verifier and by whoever writes kernels. The first
+column of every operator is the origin column: all tensors lie as the user's model has them. Private layouts follow
+in the order of ``HEAVY_FORMATS``, each only where the tensors at hand can lie so:
+
+- element types of :data:`LAID_OUT`, all dims known, at least one element;
+- NC1HWC0 and FRACTAL_Z for tensors with four named axes, NDC1HWC0 and FRACTAL_Z_3D for five, FRACTAL_NZ from rank 2 on.
+  Tensors of fewer dims (a bias, statistics of a normalisation) stay as they are;
+- FRACTAL_Z and its like for filters of convolutions only.
+
+ND in a column is the origin format, whatever it is. Kernels leave zeros in the padding of what they write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ge.formats import GROUPED_FORMATS, SERVER_CUBES, CubeSizes, is_private
+from ge.graph.node import Node
+from ge.graph.tensor_desc import TensorDesc
+from ge.graph.types import Format
+from ge.ops.format_columns_selectors import (
+    LAID_OUT,
+    MATRIX_PRODUCTS,
+    NodeTensors,
+    Row,
+    Selector,
+    by_agreement,
+    by_blocks_of_parts,
+    by_broadcast,
+    by_last_axis,
+    by_reduced_axes,
+    by_rows,
+    by_soft_axes,
+    like_an_image,
+    with_a_slope,
+)
+from ge.ops.registry import is_built_in, lookup
+
+__all__ = ["COLUMNS", "LAID_OUT", "FormatColumn", "format_columns", "is_heavy", "is_laid_out_as", "origin_column"]
+
+_5HD = Format.FORMAT_NC1HWC0
+_6HD = Format.FORMAT_NDC1HWC0
+_5HD_C04 = Format.FORMAT_NC1HWC0_C04
+_FZ = Format.FORMAT_FRACTAL_Z
+_FZ_C04 = Format.FORMAT_FRACTAL_Z_C04
+_FZ_3D = Format.FORMAT_FRACTAL_Z_3D
+_NZ = Format.FORMAT_FRACTAL_NZ
+
+
+@dataclass(frozen=True)
+class FormatColumn:
+    """One legal combination of storage formats: per input slot (``None``: absent) and per output.
+
+    ``groups`` is the sub-format of tensors whose format has one (FRACTAL_Z, FRACTAL_Z_3D), 0 for none.
+    ``is_origin_only`` marks an origin column that CANN does not have: for dynamic graphs and ``--format_refinement=0``,
+    and for tensors that fit no other column; selection prefers any other.
+    """
+
+    inputs: tuple[Format | None, ...]
+    outputs: tuple[Format, ...]
+    is_origin_only: bool = False
+    groups: int = 0
+
+    def sub_format(self, format: Format | None) -> int:
+        """Return the sub-format of a tensor that this column wants in ``format``."""
+        return self.groups if format in GROUPED_FORMATS else 0
+
+    @property
+    def is_origin(self) -> bool:
+        """True when no tensor lies in a private layout."""
+        return all(layout in (None, Format.FORMAT_ND) for layout in (*self.inputs, *self.outputs))
+
+
+# -- what the operators can do -----------------------------------------------------------------------------------------
+_FILTERED = (Row(_5HD, x=_5HD, filter=_FZ, y=_5HD),)
+_CONV2D = (Row(_5HD_C04, x=_5HD_C04, filter=_FZ_C04, y=_5HD), *_FILTERED)
+_IMAGE = (Row(_5HD, x=_5HD, y=_5HD), Row(_6HD, x=_6HD, y=_6HD))
+
+_AGNOSTIC = (
+    "Abs Acos Acosh Adds Asin Asinh Atan Atanh Cast Ceil Celu Cos Cosh Dropout Elu Erf Erfc Exp Expm1 FastGelu Floor "
+    "Gelu GeluV2 HardSigmoid HardSwish Identity Invert IsFinite IsInf IsNan LeakyRelu Log Log1p LogicalNot Mish Muls "
+    "Neg OnesLike Power Reciprocal Relu Relu6 Rint Round Rsqrt Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign "
+    "Sqrt Square Swish Tan Tanh TensorMove Threshold ZerosLike"
+)
+"""One input, one output, element by element: any layout, the same on both sides."""
+
+_BROADCAST = (
+    "Add AddN AddV2 AccumulateNV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue Div DivNoNan Equal FloorDiv "
+    "FloorMod Greater GreaterEqual LeftShift Less LessEqual LogicalAnd LogicalOr Maximum Minimum Mod Mul NotEqual Pow "
+    "RealDiv RightShift Select SelectV2 SquaredDifference Sub TruncateDiv TruncateMod"
+)
+
+_REDUCE = (
+    "ReduceAll ReduceAny ReduceLogSumExp ReduceMax ReduceMean ReduceMeanD ReduceMin ReduceProd ReduceSum ReduceSumD "
+    "SquareSumV1"
+)
+
+COLUMNS: dict[str, Selector] = {
+    "Conv2D": by_rows(*_CONV2D),
+    "Conv2DV2": by_rows(*_CONV2D),
+    "DepthwiseConv2D": by_rows(*_FILTERED),
+    "Conv2DTranspose": by_rows(*_FILTERED),
+    "Conv2DBackpropInput": by_rows(Row(_5HD, out_backprop=_5HD, filter=_FZ, y=_5HD)),
+    "Conv3D": by_rows(Row(_6HD, x=_6HD, filter=_FZ_3D, y=_6HD)),
+    **dict.fromkeys(MATRIX_PRODUCTS, by_rows(Row(_NZ, x1=_NZ, x2=_NZ, y=_NZ), has_channels=False)),
+    **dict.fromkeys(("MaxPool", "MaxPoolV3", "AvgPool", "AvgPoolV2"), by_rows(*_IMAGE[:1])),
+    **dict.fromkeys(("MaxPool3D", "AvgPool3D"), by_rows(*_IMAGE[1:])),
+    "GlobalAveragePool": by_rows(*_IMAGE),
+    **dict.fromkeys(("ResizeBilinearV2", "ResizeNearestNeighborV2", "Resize"), like_an_image(*_IMAGE[:1])),
+    **dict.fromkeys(("BatchNorm", "BNInfer", "BiasAdd"), by_rows(*_IMAGE)),
+    "PRelu": with_a_slope(*_IMAGE),
+    **dict.fromkeys(_AGNOSTIC.split(), by_agreement),
+    **dict.fromkeys(_BROADCAST.split(), by_broadcast),
+    **dict.fromkeys(_REDUCE.split(), by_reduced_axes),
+    **dict.fromkeys(("ConcatD", "Concat", "ConcatV2", "Pack"), by_blocks_of_parts),
+    **dict.fromkeys(("SplitD", "Split", "SplitV", "SplitVD"), by_blocks_of_parts),
+    **dict.fromkeys(("SoftmaxV2", "LogSoftmaxV2"), by_soft_axes),
+    **dict.fromkeys(("LayerNorm", "LayerNormV3", "LayerNormV4", "RmsNorm", "AddLayerNorm"), by_last_axis),
+}
+"""Per operator type what makes its private columns; all others have their origin column alone."""
+
+_NOT_IN_ORIGIN = frozenset(
+    {
+        *("Conv2D", "Conv2DV2", "DepthwiseConv2D", "Conv2DTranspose", "Conv2DBackpropInput", "Conv3D"),
+        *("MaxPool", "MaxPoolV3", "AvgPool", "AvgPoolV2", "MaxPool3D", "AvgPool3D", "GlobalAveragePool"),
+        *("ResizeBilinearV2", "ResizeNearestNeighborV2", "Resize"),
+    }
+)
+"""Types that CANN has in private layouts only."""
+
+_HEAVY = frozenset({"Conv2D", "Conv2DV2", "DepthwiseConv2D", "Conv2DTranspose", "Conv2DBackpropInput", "Conv3D"})
+"""Types from which layouts spread."""
+
+HEAVY_MARK = "_is_heavy_op"
+"""Attribute of a node from which the layout that a user asked for spreads."""
+
+
+def origin_column(node: Node) -> FormatColumn:
+    """Return the column in which every tensor has its origin format."""
+    return FormatColumn(
+        tuple(None if source is None else Format.FORMAT_ND for source in node.inputs),
+        (Format.FORMAT_ND,) * len(node.output_descs),
+        is_origin_only=node.type in _NOT_IN_ORIGIN,
+    )
+
+
+def format_columns(node: Node, cubes: CubeSizes = SERVER_CUBES) -> list[FormatColumn]:
+    """Return the legal combinations of storage formats for the tensors of ``node`` as they are described.
+
+    The first is the origin column. Only origin views of descriptors are looked at, so a node has the same columns
+    before and after its formats are chosen.
+    """
+    columns = [origin_column(node)]
+    select, definition = COLUMNS.get(node.type), lookup(node.type)
+    if select is None or definition is None or not is_built_in(node.type):
+        return columns
+    tensors = NodeTensors.of(node, definition, cubes)
+    columns += [FormatColumn(found.inputs, found.outputs, groups=found.groups) for found in select(tensors)]
+    return columns
+
+
+def is_heavy(node: Node) -> bool:
+    """Tell whether layouts spread from ``node``: convolutions, matrix products with ``allow_nz``, marked nodes."""
+    if node.type in MATRIX_PRODUCTS:
+        return node.attrs.get("allow_nz") is True
+    return node.type in _HEAVY or node.attrs.get(HEAVY_MARK) is True
+
+
+def is_laid_out_as(column: FormatColumn, node: Node) -> bool:
+    """Tell whether the descriptors of ``node`` say what ``column`` asks for."""
+    pairs = [*zip(column.inputs, node.input_descs, strict=True), *zip(column.outputs, node.output_descs, strict=True)]
+    return all(_agrees(layout, desc) for layout, desc in pairs if layout is not None)
+
+
+def _agrees(layout: Format, desc: TensorDesc | None) -> bool:
+    if desc is None:
+        return False
+    return desc.format == layout if layout != Format.FORMAT_ND else not is_private(desc.format)
