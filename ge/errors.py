@@ -732,6 +732,14 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "The result [{file}] would take the place of the input file [{input}].",
         "Give another --output_dirname.",
     ),
+    "R1044": CatalogueEntry(
+        "The dump [{file}] cannot be written. Reason: {errmsg}",
+        "Check the directory, its permissions and the free space; --dump_layer and --dump_mode make a dump smaller.",
+    ),
+    "R1045": CatalogueEntry(
+        "The dump file [{file}] is damaged: {reason}.",
+        "Give a file as a dump wrote it, and dump again where it was cut off.",
+    ),
     "R1050": CatalogueEntry(
         "The model stopped at node [{node}]. Reason: {reason}",
         "Check the values of the inputs; --debug shows the node's inputs.",
