@@ -9,6 +9,7 @@ from passes.build.topological_order import SortTopologically
 from passes.custom.settle_rewrites import SettleRewrites
 from passes.custom.stage import AfterBuiltinFusion, AfterInferShape, AfterOriginGraphOptimize, BeforeInferShape
 from passes.driver import Step
+from passes.format.infer_origin_format import InferOriginFormat
 from passes.fusion.fuse_graph import FuseGraph
 from passes.infer.fold_constants import FoldConstants
 from passes.infer.infer_shapes import InferShapes
@@ -37,8 +38,10 @@ def prepare() -> list[Step]:
 
 
 def infer() -> list[Step]:
-    """Shapes and types everywhere; constants folded."""
+    """Shapes and types everywhere, and what axes mean; constants folded."""
     return [
+        InferOriginFormat(),
+        "AfterFirstInferformat",
         InferShapes(),
         TakeKnownBranches(),
         # before folding: an Identity between constants must not become a copy of one
@@ -48,6 +51,9 @@ def infer() -> list[Step]:
         AfterInferShape(),
         "RunCustomPass_AfterInferShape",
         SettleRewrites(),
+        # now that all ranks are known; what still has no format gets that of --input_format
+        InferOriginFormat(),
+        "AfterSecondInferformat",
         SetOutputType(),
         RemoveDeadCaptures(),
         RemoveDeadNodes(),
@@ -64,6 +70,8 @@ def optimize() -> list[Step]:
         AfterBuiltinFusion(),
         "RunCustomPassAfterBuiltinFusionPass",
         SettleRewrites(),
+        # what fusions and passes of users have made
+        InferOriginFormat(),
         "PreRunAfterOptimizeOriginalGraph",
         AfterOriginGraphOptimize(),
         "RunCustomPassAfterOriginGraphOptimize",

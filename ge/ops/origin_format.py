@@ -30,6 +30,11 @@ class NodeFormats:
     inputs: list[Format]
     outputs: list[Format]
 
+    @property
+    def is_known(self) -> bool:
+        """True when a tensor has a format."""
+        return any(f != Format.FORMAT_ND for f in self.inputs) or any(f != Format.FORMAT_ND for f in self.outputs)
+
     def give_all(self, format: Format) -> None:
         """Give ``format`` to every tensor that has none and may have it."""
         for slot, source in enumerate(self.node.inputs):

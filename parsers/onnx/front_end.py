@@ -49,7 +49,7 @@ from parsers.onnx import (
     training,
 )
 from parsers.onnx.functions import Functions
-from parsers.onnx.graph_builder import Feed, GraphBuilder, ModelContext
+from parsers.onnx.graph_builder import GraphBuilder, ModelContext
 from parsers.onnx.model import LoadedModel, Source, load_model
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxValue, give_names, read_graph
 from parsers.onnx.opset import Opsets
@@ -109,7 +109,7 @@ class _Opened:
 def parse(source: Source, session: CompileSession) -> Graph:
     """Turn an ONNX model (path, bytes or ModelProto) into a GE graph.
 
-    Uses ``input_shape``, ``input_format`` and ``out_nodes`` of ``session.options``. Every fault of the model or of
+    Uses ``input_shape`` and ``out_nodes`` of ``session.options``. Every fault of the model or of
     these options is a :class:`ReportedError`; unsupported operators are reported together.
     """
     opened = _open(source)
@@ -125,7 +125,7 @@ def parse(source: Source, session: CompileSession) -> Graph:
     graph = Graph(_graph_name(model.name))
     context = ModelContext(session, TensorReader(opened.loaded.folder, opened.loaded.pieces), opened.functions)
     builder = GraphBuilder(context, graph, Scope(opened.opsets))
-    builder.add_inputs(inputs, Feed(options.input_shape, options.input_format))
+    builder.add_inputs(inputs, options.input_shape)
     builder.add_initializers(model, builder.scope)
     builder.add_nodes(model.nodes, builder.scope)
     choose_outputs(builder, model, options.out_nodes)

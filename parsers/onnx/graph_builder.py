@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from onnx import SparseTensorProto
@@ -11,7 +11,6 @@ from onnx import SparseTensorProto
 from ge.call_tree import MAX_NESTING
 from ge.errors import ReportedError
 from ge.graph import DataType, Graph, Node, NodeOut, Tensor, TensorDesc
-from ge.graph.types import Format
 from ge.option_grammar import Dim, DimRange, dim_bounds, open_dims
 from ge.session import CompileSession
 from parsers.onnx.functions import FunctionBody, Functions, schema_body
@@ -40,14 +39,6 @@ class ModelContext:
     n_nodes: int = 0
 
 
-@dataclass(frozen=True)
-class Feed:
-    """What a model input gets from the options: its shape, and its format."""
-
-    shapes: Mapping[str, tuple[Dim, ...]] = field(default_factory=dict)
-    format: Format = Format.FORMAT_ND
-
-
 class GraphBuilder:
     """Builds one GE graph. ``prefix`` starts the name of every node (bodies: ``<subgraph>/``).
 
@@ -66,14 +57,17 @@ class GraphBuilder:
         self._reserved: set[str] = set()
 
     # -- the parts of a graph ----------------------------------------------------------------------------------------
-    def add_inputs(self, values: Sequence[OnnxValue], feed: Feed) -> None:
-        """Add a Data node per graph input, in order."""
+    def add_inputs(self, values: Sequence[OnnxValue], shapes: Mapping[str, tuple[Dim, ...]]) -> None:
+        """Add a Data node per graph input, in order; ``shapes`` are those that the options give.
+
+        What their axes mean is inferred later, from the operators that read them.
+        """
         for index, value in enumerate(values):
             if value.kind != "tensor_type":
                 reason = f"model input [{value.name}] has {value.describe()}; only tensors can be fed"
                 raise ReportedError("E13025", reason=reason)
             dtype = data_type(value.elem_type, f"model input [{value.name}]")
-            self.add_data(value.name, index, _fed_desc(value, feed, dtype))
+            self.add_data(value.name, index, _fed_desc(value, shapes.get(value.name), dtype))
 
     def add_data(self, tensor: str, index: int, desc: TensorDesc) -> Node:
         """Add one Data node that stands for ``tensor``. Raises E13025 unless its name is a new one."""
@@ -215,13 +209,12 @@ class GraphBuilder:
         return name
 
 
-def _fed_desc(value: OnnxValue, feed: Feed, dtype: DataType) -> TensorDesc:
+def _fed_desc(value: OnnxValue, asked: tuple[Dim, ...] | None, dtype: DataType) -> TensorDesc:
     """Describe a model input: ``--input_shape`` decides, with ranges for what is known at run time only."""
-    asked, known = feed.shapes.get(value.name), value.dims
     if asked is None:
-        return TensorDesc([-2] if known is None else known, feed.format, dtype)
+        return TensorDesc([-2] if value.dims is None else value.dims, data_type=dtype)
     _check_asked(value, asked)
-    desc = TensorDesc(open_dims(asked), feed.format, dtype)
+    desc = TensorDesc(open_dims(asked), data_type=dtype)
     if desc.shape.is_unknown_shape():
         desc.shape_range = dim_bounds(asked)
     return desc

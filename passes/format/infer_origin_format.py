@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import ClassVar
 
 from ge.formats import full_rank, is_private
 from ge.graph import Format, Graph, Node, Tensor, TensorDesc
-from ge.ops.origin_format import NodeFormats, anchors, format_rule
+from ge.ops.origin_format import ANCHORS, NodeFormats, anchors, format_rule, has_axes_for
 from ge.session import CompileSession
 from passes.format.reflection import Cell, Reflections
 
@@ -43,144 +43,157 @@ class InferOriginFormat:
 
     def run(self, graph: Graph, session: CompileSession) -> bool:
         """Infer the root graph and all bodies; return whether any format changed. Needs NetOutput in bodies."""
-        spreading = _Spreading(graph, is_first=not graph.attrs.get(IS_INFERRED))
-        for part in graph.all_graphs():
-            for node in part:
-                spreading.spread_from(node)
-        if graph.attrs.get(IS_INFERRED):
-            spreading.name_inputs(graph, session.options.input_format)
+        is_first = not graph.attrs.get(IS_INFERRED)
+        asked = Format.FORMAT_ND if is_first else session.options.input_format
+        if not (_nameless_inputs(graph, asked) or _has_formats(graph)):
+            graph.attrs[IS_INFERRED] = True
+            return False
+        spreading = _Spreading(graph, is_first=is_first)
+        spreading.spread_from_anchors()
+        spreading.name_inputs(graph, asked)
         graph.attrs[IS_INFERRED] = True
         return spreading.write_back()
 
 
 class _Spreading:
-    """Origin formats while they are inferred, by cell. Cells that are not listed are ND."""
+    """Origin formats while they are inferred, by node."""
 
     def __init__(self, root: Graph, *, is_first: bool) -> None:
-        self._root = root
         self._reflections = Reflections(root)
-        self._formats: dict[Cell, Format] = {}
-        for part in root.all_graphs():
-            for node in part:
-                self._formats.update(_given(node, is_first))
-        for part in root.all_graphs():
-            for node in part:
-                for is_output, place, named in anchors(node):
-                    self._formats.setdefault(Cell(node, is_output, place), named)
-                if node.type in ("BiasAdd", "BiasAddGrad"):
-                    self._settle_bias(node)
-
-    def _settle_bias(self, node: Node) -> None:
-        """Vectors of a bias addition have no format; volumes have that of a volume."""
-        for cell in _cells(node):
-            rank, found = len(self._desc(cell).origin_shape), self._formats.get(cell, Format.FORMAT_ND)
-            if rank == 5 and found in _VOLUME_FORMS:
-                self._formats[cell] = _VOLUME_FORMS[found]
-            elif rank < 4 and not cell.is_output:
-                self._formats.pop(cell, None)
+        nodes = [node for part in root.all_graphs() for node in part]
+        self._formats = {node: _given(node, is_first) for node in nodes}
+        for node, formats in self._formats.items():
+            for is_output, place, named in anchors(node) if node.type in ANCHORS else ():
+                own = formats.outputs if is_output else formats.inputs
+                if own[place] == Format.FORMAT_ND:
+                    own[place] = named
+            if node.type in ("BiasAdd", "BiasAddGrad"):
+                _settle_bias(formats)
 
     # -- spreading -----------------------------------------------------------------------------------------------------
-    def spread_from(self, anchor: Node) -> None:
+    def spread_from_anchors(self) -> None:
+        """Spread what is known in the beginning, node by node."""
+        known = [f for f in self._formats.values() if f.is_known]
+        for formats in known:
+            self._spread_from(formats)
+
+    def _spread_from(self, anchor: NodeFormats) -> None:
         """Spread the formats of a node, and on from all nodes that they reach, nearest first."""
         queue = deque([anchor])
         while queue:
-            node = queue.popleft()
-            for cell in _cells(node):
-                found = self._formats.get(cell, Format.FORMAT_ND)
+            formats = queue.popleft()
+            node = formats.node
+            for slot, found in enumerate(formats.inputs):
+                source = node.input(slot)
+                if found not in _UNKNOWN and source is not None:
+                    producer = self._formats[source.node]
+                    if producer.outputs[source.index] == Format.FORMAT_ND:
+                        queue.extend(self._offer(producer, True, source.index, found))
+            for index, found in enumerate(formats.outputs):
                 if found not in _UNKNOWN:
-                    for target in _other_ends(cell):
-                        queue.extend(self._offer(target, found))
+                    for name, slot in node.consumers(index):
+                        reader = self._formats[name]
+                        if reader.inputs[slot] == Format.FORMAT_ND:
+                            queue.extend(self._offer(reader, False, slot, found))
 
-    def _offer(self, target: Cell, format: Format) -> Iterable[Node]:
-        """Give a format to a cell if it takes one; return the nodes from which it may spread on."""
-        if not self._takes_format(target):
+    def _offer(self, target: NodeFormats, is_output: bool, place: int, format: Format) -> Iterable[NodeFormats]:
+        """Give a format to a tensor that has none, if it takes one; return the nodes from which it may spread on."""
+        node = target.node
+        if not _takes_formats(node, _desc(node, is_output, place)):
             return ()
-        reflected = self._reflections.of(target)
+        reflected = self._reflections.of(Cell(node, is_output, place))
         if reflected:
-            self._formats.update(dict.fromkeys(reflected, format))
-            return dict.fromkeys(cell.node for cell in reflected)
-        self._formats[target] = format
-        if target.node.type == "NetOutput":
+            for cell in reflected:
+                self._set(cell, format)
+            return [self._formats[other] for other in dict.fromkeys(cell.node for cell in reflected)]
+        (target.outputs if is_output else target.inputs)[place] = format
+        if node.type == "NetOutput":
             return ()
-        self._apply_rule(target.node)
-        return (target.node,)
+        format_rule(node.type)(target)
+        return (target,)
 
-    def _takes_format(self, target: Cell) -> bool:
-        node, rank = target.node, len(self._desc(target).origin_shape)
-        is_free = self._formats.get(target, Format.FORMAT_ND) == Format.FORMAT_ND and node.attrs.get(LOCKED) is not True
-        return is_free and rank > 0 and not (node.type in _RANK_CHANGING and rank < 4)
-
-    def _apply_rule(self, node: Node) -> None:
-        cells = list(_cells(node))
-        known = {cell: self._formats.get(cell, Format.FORMAT_ND) for cell in cells}
-        formats = NodeFormats(
-            node,
-            [known.get(Cell(node, False, slot), Format.FORMAT_ND) for slot in range(len(node.inputs))],
-            [known[Cell(node, True, index)] for index in range(len(node.output_descs))],
-        )
-        format_rule(node.type)(formats)
-        for cell in cells:
-            found = (formats.outputs if cell.is_output else formats.inputs)[cell.place]
-            if found != Format.FORMAT_ND:
-                self._formats[cell] = found
+    def _set(self, cell: Cell, format: Format) -> None:
+        own = self._formats[cell.node]
+        (own.outputs if cell.is_output else own.inputs)[cell.place] = format
 
     def name_inputs(self, root: Graph, format: Format) -> None:
         """Give ``format`` to the inputs of the model that have none and its rank, then spread it from each."""
-        if format in _UNKNOWN or is_private(format):
-            return
-        found = []
-        for data in root.data_nodes():
-            cell = Cell(data, True, 0)
-            if self._takes_format(cell) and len(self._desc(cell).origin_shape) == full_rank(format):
-                self._formats[cell] = format
-                found.append(data)
-        for data in found:
-            self.spread_from(data)
+        nameless = [self._formats[data] for data in _nameless_inputs(root, format)]
+        found = [own for own in nameless if own.outputs[0] == Format.FORMAT_ND]
+        for own in found:
+            own.outputs[0] = format
+        for own in found:
+            self._spread_from(own)
 
     # -- descriptors ---------------------------------------------------------------------------------------------------
-    def _desc(self, cell: Cell) -> TensorDesc:
-        if cell.is_output:
-            return cell.node.output_descs[cell.place]
-        source = cell.node.input(cell.place)
-        assert source is not None
-        return source.desc
-
     def write_back(self) -> bool:
         """Write the formats into the descriptors; return whether any changed."""
-        nodes = [node for part in self._root.all_graphs() for node in part]
         changed = False
-        for node in nodes:
-            for index, desc in enumerate(node.output_descs):
-                found = self._formats.get(Cell(node, True, index), Format.FORMAT_ND)
-                changed |= desc.origin_format != found
-                if desc.format == desc.origin_format:
-                    desc.format = found
-                desc.origin_format = found
-        for node in nodes:
-            for slot, source in enumerate(node.inputs):
-                own = node.input_descs[slot]
-                if source is None or own is None:
-                    continue
-                found = self._formats.get(Cell(node, False, slot), Format.FORMAT_ND)
-                changed |= own.origin_format != found
-                own.format, own.origin_format = source.desc.format, found
+        for node, formats in self._formats.items():
+            for desc, found in zip(node.output_descs, formats.outputs, strict=True):
+                if desc.origin_format != found:
+                    changed = True
+                    if desc.format == desc.origin_format:
+                        desc.format = found
+                    desc.origin_format = found
+        for node, formats in self._formats.items():
+            for slot, own in enumerate(node.input_descs):
+                source, found = node.input(slot), formats.inputs[slot]
+                if source is not None and own is not None:
+                    changed |= own.origin_format != found
+                    own.format, own.origin_format = source.desc.format, found
         return changed
 
 
-def _given(node: Node, is_first: bool) -> Iterator[tuple[Cell, Format]]:
-    """Yield what the descriptors of a node say already. An input says something where it differs from its producer."""
+def _has_formats(root: Graph) -> bool:
+    """Tell whether there is anything that a format could come from."""
+    nd = Format.FORMAT_ND
+    for part in root.all_graphs():
+        for node in part:
+            if node.type in ANCHORS or any(d.origin_format != nd or d.format != nd for d in node.output_descs):
+                return True
+            if any(d is not None and d.origin_format != nd for d in node.input_descs):
+                return True
+            value = node.attrs.get("value") if node.type == "Const" else None
+            if isinstance(value, Tensor) and _known(value.desc) != nd:
+                return True
+    return False
+
+
+def _nameless_inputs(root: Graph, format: Format) -> list[Node]:
+    """Return the inputs of the model that may have ``format``: it says what axes mean, and they have as many."""
+    if format in _UNKNOWN or is_private(format):
+        return []
+    rank = full_rank(format)
+    return [
+        data
+        for data in root.data_nodes()
+        if len(data.output_descs[0].origin_shape) == rank and _takes_formats(data, data.output_descs[0])
+    ]
+
+
+def _given(node: Node, is_first: bool) -> NodeFormats:
+    """Return what the descriptors of a node say already. An input says something where it differs from its producer.
+
+    A format with fewer axes than the tensor turned out to have dims says nothing: it was given when the rank was open.
+    """
+    nd = Format.FORMAT_ND
+    formats = NodeFormats(node, [nd] * len(node.input_descs), [nd] * len(node.output_descs))
     for index, desc in enumerate(node.output_descs):
-        found, value = _known(desc), node.attrs.get("value")
-        if is_first and found == Format.FORMAT_ND and node.type == "Const" and isinstance(value, Tensor):
-            found = _known(value.desc)
-        if found != Format.FORMAT_ND:
-            yield Cell(node, True, index), found
-    for slot, source in enumerate(node.inputs):
-        own = node.input_descs[slot]
-        if source is not None and own is not None and own.origin_format != source.desc.origin_format:
+        found = _known(desc)
+        if is_first and found == nd and node.type == "Const" and isinstance(node.attrs.get("value"), Tensor):
+            found = _known(node.attrs["value"].desc)
+        if found != nd and has_axes_for(found, desc):
+            formats.outputs[index] = found
+    for slot, own in enumerate(node.input_descs):
+        if own is None or own.origin_format == own.format == nd:
+            continue
+        source = node.input(slot)
+        if source is not None and own.origin_format != source.desc.origin_format:
             found = _known(own)
-            if found != Format.FORMAT_ND:
-                yield Cell(node, False, slot), found
+            if found != nd and has_axes_for(found, own):
+                formats.inputs[slot] = found
+    return formats
 
 
 def _known(desc: TensorDesc) -> Format:
@@ -190,17 +203,28 @@ def _known(desc: TensorDesc) -> Format:
     return desc.origin_format
 
 
-def _cells(node: Node) -> Iterator[Cell]:
-    """Yield the connected inputs, then the outputs of a node."""
-    yield from (Cell(node, False, slot) for slot, source in enumerate(node.inputs) if source is not None)
-    yield from (Cell(node, True, index) for index in range(len(node.output_descs)))
+def _settle_bias(formats: NodeFormats) -> None:
+    """Vectors that are added to channels have no format; volumes have that of a volume."""
+    node = formats.node
+    for is_output, own in ((False, formats.inputs), (True, formats.outputs)):
+        for place, found in enumerate(own):
+            if found == Format.FORMAT_ND:
+                continue
+            rank = len(_desc(node, is_output, place).origin_shape)
+            if rank == 5:
+                own[place] = _VOLUME_FORMS.get(found, found)
+            elif rank < 4 and not is_output:
+                own[place] = Format.FORMAT_ND
 
 
-def _other_ends(cell: Cell) -> Iterator[Cell]:
-    """Yield the cells at the other ends of a cell's edges: the producer of an input, the readers of an output."""
-    if cell.is_output:
-        yield from (Cell(reader.node, False, reader.index) for reader in cell.node.consumers(cell.place))
-        return
-    source = cell.node.input(cell.place)
-    if source is not None:
-        yield Cell(source.node, True, source.index)
+def _takes_formats(node: Node, desc: TensorDesc) -> bool:
+    rank = len(desc.origin_shape)
+    return rank > 0 and node.attrs.get(LOCKED) is not True and not (node.type in _RANK_CHANGING and rank < 4)
+
+
+def _desc(node: Node, is_output: bool, place: int) -> TensorDesc:
+    if is_output:
+        return node.output_descs[place]
+    source = node.input(place)
+    assert source is not None
+    return source.desc

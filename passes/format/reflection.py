@@ -35,15 +35,15 @@ class Reflections:
                     by_name.setdefault(node.name, []).append(Cell(node, True, 0))
                 elif node.type in _LOOPS:
                     self._join_loop(root, node)
-                else:
+                elif node.subgraphs:
                     self._join_call(root, node)
         for variables in by_name.values():
             self._join(variables)
 
     def of(self, cell: Cell) -> tuple[Cell, ...]:
         """Return all cells of the tensor, ``cell`` among them; nothing for one that stands for itself."""
-        found = self._classes.get(cell, {})
-        return tuple(found) if len(found) > 1 else ()
+        found = self._classes.get(cell) if self._classes else None
+        return () if found is None or len(found) == 1 else tuple(found)
 
     def _join(self, cells: Iterable[Cell]) -> None:
         merged: dict[Cell, None] = {}

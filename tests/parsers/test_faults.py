@@ -9,6 +9,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from ge.errors import ReportedError
+from ge.graph import Format
 from ge.option_grammar import OutNode
 from parsers.onnx import parse, precheck
 from tests.parsers.evaluation import parse_model, session
@@ -271,10 +272,9 @@ def test_outputs_that_do_not_exist(item: OutNode, code: str, word: str) -> None:
     assert word in fault.message
 
 
-def test_input_format_is_that_of_the_data_nodes() -> None:
-    from ge.graph.types import Format
-
-    desc = parse_model(model([node("Relu", "x")]), input_format=Format.FORMAT_ND).data_nodes()[0].output().desc
+@pytest.mark.parametrize("input_format", [Format.FORMAT_NCHW, Format.FORMAT_NCDHW, Format.FORMAT_ND])
+def test_what_axes_mean_is_left_to_inference(input_format: Format) -> None:
+    desc = parse_model(model([node("Relu", "x")]), input_format=input_format).data_nodes()[0].output().desc
     assert desc.format is desc.origin_format is Format.FORMAT_ND
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ge.graph import DataType, Graph
-from ge.graph.types import Format
 from tests.parsers.evaluation import parse_model
 from tests.parsers.onnx_models import model, node, one, value
 
@@ -39,7 +38,6 @@ def test_relu_between_data_and_output() -> None:
     graph = parse_model(model([node("Relu", "x")], opset=11))
     (data,) = graph.data_nodes()
     assert (data.name, data.attrs["index"], data.attrs["data_type"]) == ("x", 0, 0)
-    assert data.output().desc.format is data.output().desc.origin_format is Format.FORMAT_NCHW
     assert data.output().desc.shape == (1, 3, 4, 4)
     assert drawn(graph) == ["n = Relu(x)"]
     assert [(out.node.name, out.index) for out in graph.outputs] == [("n", 0)]
