@@ -18,6 +18,7 @@ from simulator.kernels import (
     selection,
     slicing,
     softmax,
+    storage,
 )
 from simulator.kernels.reference import reference_kernel
 from simulator.kernels.registry import Kernel, KernelRequest, choose, kernel, kernel_types
@@ -40,6 +41,7 @@ FAMILIES = (
     selection,
     slicing,
     softmax,
+    *storage.FAMILIES,
 )
 
 __all__ = ["FAMILIES", "Kernel", "KernelRequest", "choose", "kernel", "kernel_types", "reference_kernel"]
