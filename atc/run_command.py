@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from atc.run_summary import Sample
     from atc.shape_sets import Shapes
     from ge.errors import ReportedError
+    from simulator import DumpSettings
 
 USAGE = """\
 usage: om-run --model=FILE.om [--input=FILES] [--output=DIR] [options]
@@ -25,8 +27,11 @@ Runs a compiled model on the CPU. Times are those of the CPU simulation, not of 
 NOTES = """\
 Options are written --name=value or --name value; '-' and '_' in names are the same. Results are saved as
 DIR/<date-time>/<name of the first input's file>_<number of the output>, with DIR/<date-time>_summary.json beside;
-two files whose results would get the same name are refused."""
+two files whose results would get the same name are refused. With --dump every run but those for warming up writes a
+folder DIR/dump/<date time>/<device>/<model>/1/<number of the run>; times then include the writing."""
 FAILED = 1
+DUMP_FOLDER = "dump"
+"""Folder of data dumps inside --output."""
 
 
 class Times(Protocol):
@@ -46,6 +51,11 @@ class Session(Protocol):
     def kernels(self) -> Sequence[tuple[str, str, str]]: ...
     def infer(self, feeds: Sequence[Array], /) -> Sequence[Array]: ...
     def summary(self) -> Times: ...
+    def start_dump(self, dump: DumpSettings, warn: Callable[[str], None]) -> None: ...
+    def check_dump_space(self, runs: int) -> None: ...
+    def without_dump(self) -> AbstractContextManager[None]: ...
+    @property
+    def dump_folder(self) -> str | None: ...
 
 
 OpenSession = Callable[["RunOptions"], Session]
@@ -119,8 +129,6 @@ def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) 
     With several sets of shapes that happens once for each, in a folder of its own.
     """
     from atc import output_files
-    from atc.run_shapes import shaped_inputs
-    from atc.shape_sets import as_text
     from ge.atomic_file import check_writable
 
     folder = output_files.output_folder(options.output, options.output_dirname) if options.output else None
@@ -130,6 +138,31 @@ def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) 
     if options.debug:
         _show_model(session)
     _check_dynamic(options, session)
+    if options.dump:
+        _start_dump(options, session)
+    try:
+        _run_all(options, arguments, session, folder)
+    finally:
+        if session.dump_folder is not None:
+            show(f"The dump is in {session.dump_folder}")
+
+
+def _start_dump(options: RunOptions, session: Session) -> None:
+    """Let all runs but those for warming up be dumped. Raises R1044."""
+    from pathlib import Path
+
+    from simulator import DumpMode, DumpSettings
+
+    mode = DumpMode(options.dump_mode)
+    settings = DumpSettings(Path(options.output, DUMP_FOLDER), mode, options.dump_layers, options.dump_extra)
+    session.start_dump(settings, lambda line: show_error(f"WARNING: {line}"))
+
+
+def _run_all(options: RunOptions, arguments: Mapping[str, str], session: Session, folder: Path | None) -> None:
+    """Run the model in all shapes that the options give."""
+    from atc.run_shapes import shaped_inputs
+    from atc.shape_sets import as_text
+
     if options.shapes_from != "--dymShape_range":
         _run_at(options, arguments, session, options.shape_sets[0] if options.shape_sets else {}, folder)
         return
@@ -175,6 +208,7 @@ def _run_at(
         output_files.check_division([one for one, _ in turns], session.get_outputs())
     samples: list[Sample] = []
     times: list[float] = []
+    session.check_dump_space(len(turns) * options.loop)
     made_up = [] if options.input else _made_up(options, turns[0][1])
     with working(f"running {options.model}"):
         for i, (one, inputs) in enumerate(turns):
@@ -240,8 +274,9 @@ def _made_up(options: RunOptions, inputs: Sequence[Tensor]) -> list[Array]:
 
 def _measured(session: Session, feeds: Sequence[Array], warmups: int, loop: int, times: list[float]) -> Sequence[Array]:
     """Run ``warmups`` times unmeasured and ``loop`` times measured; add the measured times to ``times``."""
-    for _ in range(warmups):
-        session.infer(feeds)
+    with session.without_dump():
+        for _ in range(warmups):
+            session.infer(feeds)
     known = len(session.summary().exec_time_list)
     results: Sequence[Array] = []
     for _ in range(loop):

@@ -66,6 +66,16 @@ _ROWS: dict[str, tuple[tuple[str, str, Status, Rule, str, str], ...]] = {
             "Directory inside --output, written over on every run; by default named after date and time."),
         ("outfmt", "", _WORKS, _one_of("NPY BIN TXT"), "BIN", "Form of the results: NPY, BIN or TXT."),
     ),
+    "Dump": (
+        ("dump", "", _WORKS, _SWITCH, "false", "Save what every operator reads and makes, below --output/dump."),
+        ("dump_mode", "", _WORKS, _one_of("input output all"), "all", "Save the inputs of operators, their outputs, or "
+            "both."),
+        ("dump_layer", "", _WORKS, _TEXT, "", "Operators to save, by their names in the .om or in the original model, "
+            "separated by commas; by default all."),
+        ("dump_extra", "", _WORKS, _SWITCH, "false", "Save also what devices do not: inputs and constants of the "
+            "model, and operators that only show the memory of others."),
+        ("dump_npy", "", _WORKS, _SWITCH, "false", "Convert the dump to .npy, which happens without this option too."),
+    ),
     "Measuring": (
         ("loop", "l", _WORKS, _count(1), "1", "How often every set of inputs is run."),
         ("warmup_count", "wcount", _WORKS, _count(0), "1", "Runs before the measured ones."),
@@ -90,8 +100,6 @@ _ROWS: dict[str, tuple[tuple[str, str, Status, Rule, str, str], ...]] = {
         ("output_batchsize_axis", "oba", _LATER, _TEXT, "0", "Axis along which results are split into samples."),
         ("run_mode", "rm", _LATER, _one_of("array files tensor full"), "array", "How inputs are handed over."),
         ("display_all_summary", "das", _LATER, _SWITCH, "false", "Show the times of copies too."),
-        ("dump", "", _LATER, _SWITCH, "false", "Save what every operator computes."),
-        ("dump_npy", "", _LATER, _SWITCH, "false", "Convert the dump to .npy."),
         ("profiler", "pf", _LATER, _SWITCH, "false", "Measure every operator."),
         ("profiler_rename", "", _LATER, _SWITCH, "false", "Name the profile after the call."),
         ("acl_json_path", "acl", _LATER, _FILE, "", "Configuration of dump and profile."),
@@ -153,10 +161,18 @@ class RunOptions:
     """The option that says what shapes the inputs have, if there is one."""
     output_sizes: tuple[int, ...] = ()
     """Most bytes per output; empty: no limit."""
+    dump: bool = False
+    """Whether operators are dumped, below ``output``."""
+    dump_mode: str = "all"
+    dump_layers: tuple[str, ...] = ()
+    """Names of operators; empty: all."""
+    dump_extra: bool = False
 
 
 def run_options(values: Mapping[str, str]) -> RunOptions:
     """Check ``values`` (as the lexer gives them) and return the typed options; raises the first fault."""
+    if values.get("dump") == "true" and values.get("profiler") == "true":
+        raise ReportedError("R1006", parameter1="--dump", parameter2="--profiler")
     _refuse_unimplemented(values)
     for name, value in values.items():
         RUN_OPTIONS[name].check_value(value)
@@ -168,6 +184,7 @@ def run_options(values: Mapping[str, str]) -> RunOptions:
     if names and "pure_data_type" in values:
         raise ReportedError("R1006", parameter1="--pure_data_type", parameter2="--input")
     _check_dirname(values)
+    _check_dump(values)
     shapes_from = _shapes_from(values)
 
     def number(name: str) -> int | None:
@@ -191,7 +208,31 @@ def run_options(values: Mapping[str, str]) -> RunOptions:
         shape_sets=_shape_sets(values),
         shapes_from=shapes_from,
         output_sizes=tuple(int(size) for size in values.get("outputSize", "").split(",") if size.strip()),
+        dump=values.get("dump") == "true",
+        dump_mode=values.get("dump_mode", "all"),
+        dump_layers=_layers(values),
+        dump_extra=values.get("dump_extra") == "true",
     )
+
+
+def _layers(values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names in --dump_layer. Raises R1001 for a list with nothing between two commas."""
+    text = values.get("dump_layer", "")
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text else ()
+    if "" in names:
+        raise RUN_OPTIONS["dump_layer"].refuse(text, "there is an empty name between two commas")
+    return names
+
+
+def _check_dump(values: Mapping[str, str]) -> None:
+    """Raise R1004 for a dump without a place, and for its options without one."""
+    if values.get("dump") == "true":
+        if not values.get("output"):
+            raise ReportedError("R1004", parameter="--dump", needed="--output")
+        return
+    for name in ("dump_mode", "dump_layer", "dump_extra", "dump_npy"):
+        if values.get(name) not in (None, "false"):
+            raise ReportedError("R1004", parameter=f"--{name}", needed="--dump")
 
 
 def _shapes_from(values: Mapping[str, str]) -> str:

@@ -28,6 +28,8 @@ ABSENT = -1
 
 Call = Callable[[Sequence[Value]], Sequence[Value]]
 AfterStep = Callable[[Node, Sequence[Value]], None]
+Seen = Callable[[Node, Sequence[Value], Sequence[Value]], None]
+"""Sees a node, the values that it has read and those that it has made."""
 
 
 @dataclass(frozen=True)
@@ -62,18 +64,20 @@ class _Program:
     steps: list[_Step]
     results: tuple[int, ...]
 
-    def run(self, arguments: Sequence[Value], after_step: AfterStep | None) -> list[Value]:
+    def run(self, arguments: Sequence[Value], seen: Seen | None) -> list[Value]:
         """Return the results for ``arguments``, one per Data node."""
         values = list(self.initial)
         for number, value in zip(self.arguments, arguments, strict=True):
             values[number] = value
         for step in self.steps:
-            made = step.call([None if number == ABSENT else values[number] for number in step.inputs])
+            given = [None if number == ABSENT else values[number] for number in step.inputs]
+            made = step.call(given)
             for number, value in zip(step.outputs, made, strict=False):
                 if number != ABSENT:
                     values[number] = value
-            if after_step is not None:
-                after_step(step.node, made)
+            if seen is not None:
+                seen(step.node, given, made)
+            del given  # what this step is the last to read goes now
             for number in step.last_read:
                 values[number] = None
         return [values[number] for number in self.results]
@@ -128,13 +132,22 @@ class DynamicExecutor(RunLoop):
         return self._scratch
 
     def _run_body(self, program: _Program, inputs: Sequence[Value]) -> list[Value]:
-        return program.run([inputs[slot] for slot in program.parent_slots], self.after_step)
+        return program.run([inputs[slot] for slot in program.parent_slots], self._watching())
+
+    def _watching(self) -> Seen | None:
+        return None if self.observer is None and self.after_step is None else self._see
+
+    def _see(self, node: Node, inputs: Sequence[Value], made: Sequence[Value]) -> None:
+        if self.observer is not None:
+            self.observer.after(node.name, inputs, made)
+        if self.after_step is not None:
+            self.after_step(node, made)
 
     def _take(self, feeds: Sequence[Array]) -> None:
         self._feeds = [feed if feed.flags.c_contiguous and feed.flags.aligned else feed.copy() for feed in feeds]
 
     def _compute(self) -> None:
-        self._made = self._root.run(self._feeds, self.after_step)
+        self._made = self._root.run(self._feeds, self._watching())
 
     def _give(self) -> list[Array]:
         """Hand the results over: what is memory of somebody else is copied."""

@@ -6,6 +6,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -29,6 +31,19 @@ MIN_SHARED_PRODUCT = 4_000_000
 """Multiply-adds from which a matrix product is worth several threads: some 50 microseconds on one."""
 
 
+class Observer(Protocol):
+    """Sees the nodes of a run, those of bodies too, with one value per input and output (``None``: absent)."""
+
+    def run(self, feeds: Sequence[Any]) -> AbstractContextManager[None]:
+        """Return what stands around one run."""
+
+    def before(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """See a node that is about to write into planned memory ``outputs``."""
+
+    def after(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """See a node that has run."""
+
+
 class RunLoop:
     """What runs of all models have in common: one at a time, so many threads, times.
 
@@ -41,6 +56,7 @@ class RunLoop:
         self.threads = usable_cores() if threads is None else threads
         self.name = name
         self.times: list[float] = []
+        self.observer: Observer | None = None
         self._lock = threading.Lock()
         self._blas = ThreadpoolController().select(user_api="blas")
         self._threads_in_use = 0
@@ -54,7 +70,8 @@ class RunLoop:
             raise ReportedError("R1060", model=self.name, reason="it is running already, on its only arena")
         try:
             self._take(feeds)
-            with self._blas.limit(limits=self.threads), np.errstate(all="ignore"):
+            watched = nullcontext() if self.observer is None else self.observer.run(feeds)
+            with watched, self._blas.limit(limits=self.threads), np.errstate(all="ignore"):
                 self._threads_in_use = self.threads
                 start = time.perf_counter()
                 self._compute()
@@ -112,12 +129,17 @@ class Executor(RunLoop):
     def _run_steps(self, steps: Sequence[Step]) -> None:
         step = None
         try:
+            observer = self.observer
             for step in steps:
+                if observer is not None:
+                    observer.before(step.node, step.inputs, step.outputs)
                 if step.control is not None:
                     step.control(self._run_steps)
                 else:
                     self.share(step.kernel)
                     step.call()
+                if observer is not None:
+                    observer.after(step.node, step.inputs, step.outputs)
                 if self.after_step is not None:
                     self.after_step(step)
         except ReportedError:

@@ -8,7 +8,7 @@ numbers, but reads and writes nothing outside the arena.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -61,6 +61,8 @@ class ExecutionPlan:
     scratch: Array
     constant_bytes: int = 0
     """Bytes of load-time constants, which lie outside the arena."""
+    values: Mapping[tuple[str, int], Array] = field(default_factory=dict)
+    """Memory of all tensors that something reads or makes, by node name and output index."""
 
 
 def output_names(model: RunnableModel) -> list[str]:
@@ -94,7 +96,7 @@ def load(model: RunnableModel) -> ExecutionPlan:
     scratch = allocate(max((task.scratch_bytes for task in bound), default=0), "scratch")
     steps = [task.ready(scratch) for task in bound]
     outputs = binder.bind_outputs(output_names(model))
-    return ExecutionPlan(inputs, outputs, steps, arena, scratch, binder.constant_bytes)
+    return ExecutionPlan(inputs, outputs, steps, arena, scratch, binder.constant_bytes, binder.all_values())
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,7 @@ class _Binder:
     values: dict[tuple[str, int], Array] = field(default_factory=dict)
     constants: set[tuple[str, int]] = field(default_factory=set)
     constant_bytes: int = 0
+    inner_values: list[Mapping[tuple[str, int], Array]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.tasked = {task.node for task in self.plan.tasks if task.type is TaskType.KERNEL}
@@ -252,6 +255,13 @@ class _Binder:
         if placed.size and not any(np.may_share_memory(placed, other) for other in others):
             raise damaged(self.graph, f"node {node.name} has no task, and its output {out} shares no memory with it")
         self._settle(out, placed, is_constant=False)
+
+    def all_values(self) -> Mapping[tuple[str, int], Array]:
+        """Return the memory of all tensors of the graph and its bodies, as far as it has been asked for."""
+        found = dict(self.values)
+        for inner in self.inner_values:
+            found.update(inner)
+        return found
 
     # -- binding ---------------------------------------------------------------------------------------------------
     def bind_input(self, node: Node) -> IoBinding:
@@ -372,6 +382,7 @@ class _Binder:
         tasks = inner.bind_tasks()
         results = [inner._value(out, out.node) for out in graph.outputs]
         self.constant_bytes += inner.constant_bytes
+        self.inner_values.append(inner.all_values())
         return Body(results), tasks
 
     def show(self, data: Node, array: Array, is_constant: bool) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +19,15 @@ from ge.graph.types import FORMAT_TEXT, has_numpy_dtype, numpy_dtype
 from ge.ops import OperatorSet, current_operators, lookup, using
 from ge.tensor_memory import memory_size
 from simulator.binding import missing_operator
+from simulator.dump_settings import DumpSettings
 from simulator.dynamic import DynamicExecutor
 from simulator.executor import Executor
 from simulator.feeds import Port, dim_limits, fitting_arrays
 from simulator.kernels.registry import Array
 from simulator.loader import ExecutionPlan, RunnableModel, load
+
+if TYPE_CHECKING:
+    from simulator.dump import Dumper
 
 logger = logging.getLogger("simulator")
 
@@ -72,6 +77,9 @@ class InferSession:
     ``custom_ops`` names the folder with the files that declare the custom operators of the model (or an opp folder, or
     gives what :func:`ge.custom_ops.load_custom_ops` has loaded); no other session sees them. Without it an
     ``OfflineModel`` has those that it was compiled with, and a file has none: R1052 names what is missing.
+
+    ``dump`` names a folder into which every run dumps what all operators read and make, or is a ``DumpSettings`` that
+    says more (see :meth:`start_dump`).
     """
 
     def __init__(
@@ -83,6 +91,7 @@ class InferSession:
         loop: int = 1,
         threads: int | None = None,
         custom_ops: str | os.PathLike[str] | OperatorSet | None = None,
+        dump: DumpSettings | str | os.PathLike[str] | None = None,
     ) -> None:
         if model_path is None:
             raise ReportedError("R1002", parameter="model_path")
@@ -106,7 +115,11 @@ class InferSession:
                 if model.plan.is_static
                 else DynamicExecutor(model, threads, self.name)
             )
+        self._model: RunnableModel | None = model
+        self._dumper: Dumper | None = None
         self._summary = InferSummary(self._executor.times)
+        if dump is not None:
+            self.start_dump(dump)
 
     # -- what there is ---------------------------------------------------------------------------------------------
     def get_inputs(self) -> list[IoDesc]:
@@ -207,6 +220,51 @@ class InferSession:
             outputs = self.infer(arrays, allow_reinterpret=allow_reinterpret)
         return outputs
 
+    # -- dumping ---------------------------------------------------------------------------------------------------
+    def start_dump(
+        self, dump: DumpSettings | str | os.PathLike[str], warn: Callable[[str], None] = logger.warning
+    ) -> None:
+        """Dump every run from now on, numbered from 0, to a new folder below that of ``dump``.
+
+        ``warn`` takes lines about layers that do not exist and files that will not fit on the disk. Raises R1044 when
+        it can be seen that nothing can be written there; otherwise the run does that stops for it.
+        """
+        from simulator.dump import Dumper
+
+        executor = self._live()
+        assert self._model is not None
+        name = os.path.splitext(os.path.basename(self.name))[0]
+        plan = None if isinstance(executor, DynamicExecutor) else executor.plan
+        settings = DumpSettings.of(dump)
+        executor.observer = self._dumper = Dumper(self._model, settings, name, self.device_id, warn, plan)
+
+    def stop_dump(self) -> None:
+        """Dump no more."""
+        self._live().observer = self._dumper = None
+
+    @property
+    def dump_folder(self) -> str | None:
+        """The folder in which every run has its own; ``None`` before the first one that is dumped."""
+        return None if self._dumper is None or self._dumper.folder is None else str(self._dumper.folder)
+
+    @contextmanager
+    def without_dump(self) -> Iterator[None]:
+        """Neither dump nor count the runs in the block: warm-up, for instance."""
+        dumper = self._dumper
+        if dumper is None:
+            yield
+            return
+        dumper.is_paused = True
+        try:
+            yield
+        finally:
+            dumper.is_paused = False
+
+    def check_dump_space(self, runs: int) -> None:
+        """Warn when the files of so many runs will not fit on the disk."""
+        if self._dumper is not None:
+            self._dumper.check_space(runs)
+
     def _check_feedback(self, feedback: Sequence[int], iteration_times: int) -> None:
         inputs: Sequence[Port] = self._live().inputs
         outputs = self._live().outputs
@@ -221,7 +279,7 @@ class InferSession:
 
     def free_resource(self) -> None:
         """Give the memory back. Later calls raise R1060; the summary stays."""
-        self._executor = None
+        self._executor = self._model = None
 
     def __enter__(self) -> InferSession:
         return self

@@ -1,13 +1,27 @@
-"""What new nodes take over from those that they replace: origins, names of passes, attributes of scheduling."""
+"""What new nodes take over from those that they replace: origins, names of passes, attributes of scheduling.
+
+Origins tell readers of data dumps where a tensor stands in the user's model. A node without a note of them is a node of
+the model itself; one with an empty list of names is the compiler's own (TransData, Cast, folded constants).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ge.graph.node import Node
+from ge.graph.node import Node, NodeOut
+from ge.graph.types import FORMAT_TEXT, Format
 
 ORIGIN_NAMES, ORIGIN_TYPES = "_datadump_original_op_names", "_datadump_original_op_types"
+IS_MULTI_OP = "_datadump_is_multiop"
+"""Attribute of nodes that came together in the place of others: only those outputs count that name their origin."""
+
+OUTPUT_NAME, OUTPUT_INDEX = "_datadump_origin_name", "_datadump_origin_output_index"
+OUTPUT_FORMAT, OUTPUT_TYPE = "_datadump_origin_format", "_datadump_origin_data_type"
+OUTPUT_ATTRS = (OUTPUT_NAME, OUTPUT_INDEX, OUTPUT_FORMAT, OUTPUT_TYPE)
+"""Attributes of output descriptors: the tensor of the model that an output stands for, format and type by name."""
+
+_UNKNOWN_FORMAT = "RESERVED"
 PASS_NAMES = "pass_name"
 
 AGREEING_ATTRS = (
@@ -70,7 +84,10 @@ def inherit(old: Sequence[Node], new: Sequence[Node]) -> None:
 
 
 def record_origins(old: Sequence[Node], new: Sequence[Node]) -> None:
-    """Note on new nodes which nodes of the model they come from: the recorded origins of ``old``, or these."""
+    """Note on new nodes which nodes of the model they come from: the recorded origins of ``old``, or these.
+
+    Constants are the compiler's own: what they hold is no tensor of the model.
+    """
     names: dict[str, None] = {}
     types: list[str] = []
     for node in old:
@@ -78,9 +95,45 @@ def record_origins(old: Sequence[Node], new: Sequence[Node]) -> None:
             if name not in names:
                 names[name] = None
                 types.append(type_)
+    computing = [node for node in new if node.type != "Const"]
     for node in new:
-        node.attrs[ORIGIN_NAMES] = list(names)
-        node.attrs[ORIGIN_TYPES] = list(types)
+        is_constant = node.type == "Const"
+        node.attrs[ORIGIN_NAMES] = [] if is_constant else list(names)
+        node.attrs[ORIGIN_TYPES] = [] if is_constant else list(types)
+        node.attrs.pop(IS_MULTI_OP, None)
+        if len(computing) > 1 and not is_constant:
+            node.attrs[IS_MULTI_OP] = True
+
+
+def record_outputs(new: Iterable[Node], pairs: Iterable[tuple[NodeOut, NodeOut]]) -> None:
+    """Note on outputs of ``new`` nodes which tensors of the model they stand for: of ``(old, new)`` the old one's.
+
+    Tensors in between stand for none.
+    """
+    made = set(new)
+    for node in made:
+        for desc in node.output_descs:
+            for name in OUTPUT_ATTRS:
+                desc.attrs.pop(name, None)
+    for old, out in pairs:
+        if out.node in made and OUTPUT_NAME not in out.desc.attrs:
+            out.desc.attrs.update(_tensor_of(old))
+
+
+def _tensor_of(out: NodeOut) -> dict[str, Any]:
+    """Return the attributes of an output: those that it has, or what follows from its node."""
+    desc, names = out.desc, [name for name, _ in _origins_of(out.node)]
+    known = {name: desc.attrs[name] for name in OUTPUT_ATTRS if name in desc.attrs}
+    if not names and OUTPUT_NAME not in known:
+        return {}
+    is_known = desc.origin_format < Format.FORMAT_END and desc.origin_format != Format.FORMAT_RESERVED
+    default = {
+        OUTPUT_NAME: names[-1] if names else "",
+        OUTPUT_INDEX: out.index,
+        OUTPUT_FORMAT: FORMAT_TEXT[desc.origin_format] if is_known else _UNKNOWN_FORMAT,
+        OUTPUT_TYPE: desc.data_type.name,
+    }
+    return default | known
 
 
 def _origins_of(node: Node) -> list[tuple[str, str]]:

@@ -73,6 +73,7 @@ def rewrite(boundary: Boundary, replacement: Replacement, pass_name: str = "") -
     if pass_name:
         origins.record_pass(old, new, pass_name)
     targets = [_mapped(target, boundary, replacement, copies) for target in replacement.outputs]
+    origins.record_outputs(new, zip(boundary.outputs, targets, strict=True))
     _hand_over(graph, dict(zip(boundary.outputs, targets, strict=True)), readers)
     ordered = _inherit_order(graph, inside, old, new) if new else []
     _remove_unread(graph, old)

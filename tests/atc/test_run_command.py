@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ class SumSession:
     """Adds its inputs; run k takes k milliseconds."""
 
     is_dynamic = False
+    dump_folder = None
 
     def __init__(self, inputs: int, shape: list[int]) -> None:
         self.inputs = [Tensor(f"in{i}", shape, np.dtype(np.float32)) for i in range(inputs)]
@@ -62,6 +64,12 @@ class SumSession:
         self.feeds.append([np.array(feed) for feed in feeds])
         self.times.exec_time_list.append(float(len(self.feeds)))
         return [np.sum(feeds, axis=0)]
+
+    def without_dump(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def check_dump_space(self, runs: int) -> None:
+        pass
 
 
 @pytest.fixture(autouse=True)
@@ -214,8 +222,15 @@ def test_debug_shows_the_model(capsys: pytest.CaptureFixture[str]) -> None:
         (["--output=x\0"], "R1040"),
         (["--batchsize=99999999999"], "R1001"),
         (["--input=1.npy", "--pure_data_type=random"], "R1006"),
-        (["--dump=true", "--output=out"], "R1005"),
-        (["--dump=1", "--profiler=1", "--output=out"], "R1005"),
+        (["--dump=true"], "R1004"),
+        (["--dump", "--output="], "R1004"),
+        (["--dump_layer=conv1", "--output=out"], "R1004"),
+        (["--dump_mode=input", "--dump=0", "--output=out"], "R1004"),
+        (["--dump_extra=1", "--output=out"], "R1004"),
+        (["--dump", "--dump_mode=both", "--output=out"], "R1001"),
+        (["--dump", "--dump_layer=a,,b", "--output=out"], "R1001"),
+        (["--dump=1", "--profiler=1", "--output=out"], "R1006"),
+        (["--profiler=1", "--output=out"], "R1005"),
         (["--dymBatch=4"], "R1005"),
         (["--run_mode=files"], "R1005"),
     ],

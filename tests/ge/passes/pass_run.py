@@ -9,6 +9,7 @@ from typing import Any
 from ge.graph import Graph, Node
 from ge.passes import DecomposePass, MatchResult, PassContext, PatternFusionPass, PatternMatcherConfig
 from ge.passes.engine import run_pass
+from ge.passes.origins import IS_MULTI_OP, ORIGIN_NAMES, ORIGIN_TYPES, OUTPUT_ATTRS, PASS_NAMES
 from ge.passes.pattern import Pattern, PatternInputs
 from ge.text import parse_graph, print_graph
 from ge.verify import verify
@@ -31,8 +32,7 @@ class Run:
         """The graph without the attributes that a rewrite leaves on new nodes."""
         for part in self.graph.all_graphs():
             for node in part:
-                for name in ("_datadump_original_op_names", "_datadump_original_op_types", "pass_name"):
-                    node.attrs.pop(name, None)
+                forget_origins(node)
         return print_graph(self.graph)
 
     @property
@@ -44,6 +44,15 @@ class Run:
     def types(self) -> list[str]:
         """The operator types of the root graph, sorted, without inputs and constants."""
         return sorted(n.type for n in self.graph if n.type not in ("Data", "Const", "NetOutput"))
+
+
+def forget_origins(node: Node) -> None:
+    """Remove what a rewrite notes on new nodes and their outputs."""
+    for name in (ORIGIN_NAMES, ORIGIN_TYPES, IS_MULTI_OP, PASS_NAMES):
+        node.attrs.pop(name, None)
+    for desc in node.output_descs:
+        for name in OUTPUT_ATTRS:
+            desc.attrs.pop(name, None)
 
 
 def run(cls: type, graph: Graph | str, name: str = "P") -> Run:
