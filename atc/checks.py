@@ -18,16 +18,25 @@ from ge.errors import ReportedError
 from ge.fusion_switches import FusionSwitches, parse_switch_list, read_switch_file
 from ge.graph.types import FORMAT_BY_TEXT
 from ge.mapped_file import why_unreadable
-from ge.option_table import OPTIONS, Kind, Status
+from ge.ops.precision import has_bf16, has_hif8
+from ge.option_table import OPTIONS, Kind, Option, Status
 from ge.options import (
+    DEFAULT_PRECISION,
     INPUT_FORMATS,
-    KEEPS_PRECISION,
     CompileOptions,
     Environment,
     Framework,
     Mode,
     parse_out_nodes,
     parse_output_type,
+)
+from ge.precision_files import (
+    Customized,
+    KeptNodes,
+    MixListChanges,
+    read_customized,
+    read_kept_nodes,
+    read_mix_list,
 )
 
 _NEEDS_MODEL = frozenset({Mode.COMPILE, Mode.PRE_CHECK, Mode.COMPILE_OM2, Mode.COMPILE_EXEOM})
@@ -93,6 +102,10 @@ def _typed(given: Given) -> CompileOptions:
         output_type=parse_output_type(given["output_type"], out_nodes),
         precision_mode=given["precision_mode"],
         precision_mode_v2=given["precision_mode_v2"],
+        kept_nodes=read_kept_nodes(given["keep_dtype"]) if given["keep_dtype"] else KeptNodes(),
+        custom_types=read_customized(given["customize_dtypes"]) if given["customize_dtypes"] else Customized(),
+        mix_list_changes=read_mix_list(given["modify_mixlist"]) if given["modify_mixlist"] else MixListChanges(),
+        is_weight_clip=(given["is_weight_clip"] or OPTIONS["is_weight_clip"].default) == "1",
         log=given["log"] or OPTIONS["log"].default,
         display_model_info=given["display_model_info"] == "1",
         check_report=given.check_report,
@@ -314,7 +327,7 @@ def _configuration_text(path: str, parameter: str) -> str:
 
 
 def precision(given: Given) -> None:
-    """E10001 for an unknown precision, E10056 for both options, E10055 for a precision that is not built yet."""
+    """E10001 for an unknown precision or one that the chip lacks, E10056 for both options; ``--modify_mixlist``."""
     names = [name for name in ("precision_mode", "precision_mode_v2") if given[name]]
     for name in names:
         _check_value(given, name)
@@ -323,15 +336,42 @@ def precision(given: Given) -> None:
             "E10056", parameter1="--precision_mode", parameter2="--precision_mode_v2", solution=_KEEP_ONE_PRECISION
         )
     for name in names:
-        if given[name] not in KEEPS_PRECISION:
-            raise ReportedError(
-                "E10055",
-                reason=f"--{name}={given[name]} is known but not implemented yet",
-                solution="Give --precision_mode_v2=origin to keep the precision of the model.",
-            )
+        _precision_fits_chip(OPTIONS[name], given[name], given["soc_version"])
+    if given["modify_mixlist"]:
+        _mix_list(given)
 
 
 _KEEP_ONE_PRECISION = "Keep --precision_mode_v2 alone; origin keeps the precision of the model."
+_BF16_MODES = frozenset({"mixed_bfloat16", "allow_mix_precision_bf16", "allow_fp32_to_bf16"})
+_HIF8_MODES = frozenset({"mixed_hif8", "cube_hif8"})
+
+
+def _precision_fits_chip(option: Option, value: str, soc_version: str) -> None:
+    """E10001 for a precision that the chip does not have, E10055 for hifloat8, which nobody computes here."""
+    if value in _BF16_MODES and not has_bf16(soc_version):
+        reason = f"{soc_version} does not compute in bf16; A2, A3, 310B and 950 chips do (such as Ascend910B1)"
+        raise option.refuse(value, reason)
+    if value in _HIF8_MODES and not has_hif8(soc_version):
+        raise option.refuse(value, f"{soc_version} does not compute in hifloat8; 950 chips do (such as Ascend950)")
+    if value in _HIF8_MODES:
+        raise ReportedError(
+            "E10055",
+            reason=f"{option.flag}={value} is known but not implemented yet",
+            solution="Give --precision_mode_v2=mixed_float16 for mixed precision, or origin to keep the model's.",
+        )
+
+
+def _mix_list(given: Given) -> None:
+    """E10001 for ``--modify_mixlist`` without a mixed precision or its file, E10032 for a file of another form."""
+    option, mode = OPTIONS["modify_mixlist"], given["precision_mode"] or given["precision_mode_v2"]
+    if "mix" not in mode:
+        reason = f"it changes the lists of mixed precision, but the precision is {mode or DEFAULT_PRECISION}"
+        solution = "Add --precision_mode_v2=mixed_float16, or leave the option away."
+        raise ReportedError(
+            "E10001", value=given["modify_mixlist"], parameter=option.flag, reason=reason, solution=solution
+        )
+    option_grammar.check_input_file(given["modify_mixlist"], option.flag)
+    read_mix_list(given["modify_mixlist"])
 
 
 def input_shape(given: Given) -> None:
@@ -376,6 +416,15 @@ def compression(given: Given) -> None:
     _check_value(given, "enable_compress_weight")
     if given["enable_compress_weight"] == "true" and given["compress_weight_conf"]:
         raise ReportedError("E10047", parameter0="--enable_compress_weight", parameter1="--compress_weight_conf")
+
+
+def dtype_files(given: Given) -> None:
+    """All faults of the files of ``--keep_dtype`` and ``--customize_dtypes``; E10006 for ``--is_weight_clip``."""
+    for name, read in (("keep_dtype", read_kept_nodes), ("customize_dtypes", read_customized)):
+        if given[name]:
+            option_grammar.check_input_file(given[name], OPTIONS[name].flag)
+            read(given[name])
+    _check_value(given, "is_weight_clip")
 
 
 def check_report_path(given: Given) -> None:
@@ -466,6 +515,7 @@ _COMPILE_CHECKS: tuple[Check, ...] = (
     other_paths,
     passes_and_fusions,
     compression,
+    dtype_files,
     check_report_path,
     distinct_files,
     remaining_values,

@@ -41,7 +41,8 @@ def compile_source(
             graph = parse(source, session)
             session.info(f"parsed: {len(graph)} nodes")
             model = compile_graph(graph, session)
-    if not session.options.precision_is_chosen:  # not where the compile fails: nothing is kept then
+    options = session.options
+    if options.precision == "origin" and not options.precision_is_chosen:  # not where the compile fails
         session.warn(PRECISION_KEPT)
     return model
 

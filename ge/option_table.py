@@ -302,16 +302,18 @@ _ROWS: dict[str, tuple[_Row, ...]] = {
     ),
     "Operator tuning and precision": (
         ("precision_mode", _WORKS, _W, _late(PRECISION_MODES), "", "ge.exec.precision_mode",
-            "Old form of --precision_mode_v2. (All but must_keep_origin_dtype: not implemented yet.)"),
+            "Old form of --precision_mode_v2: force_fp16 is fp16 there, must_keep_origin_dtype origin, force_fp32 "
+            "cube_fp16in_fp32out, allow_mix_precision mixed_float16."),
         ("precision_mode_v2", _WORKS, _W, _late(PRECISION_MODES_V2), "", "ge.exec.precision_mode_v2",
-            "Precision of the compiled operators; origin keeps that of the model, and so does leaving both options "
-            "away for now. (All but origin: not implemented yet.)"),
-        ("keep_dtype", _LATER, _W, _FILE, "", "keep_dtype",
-            "File with the nodes that keep their precision."),
-        ("customize_dtypes", _LATER, _W, _FILE, "", "ge.customizeDtypes",
-            "File with data types per node."),
-        ("modify_mixlist", _LATER, _W, _FILE, "", "ge.exec.modify_mixlist",
-            "File with changes to the lists of mixed precision."),
+            "Precision of the compiled operators: fp16; origin, that of the model; cube_fp16in_fp32out; mixed_float16, "
+            "mixed_bfloat16. Leaving both options away means origin for now. (mixed_hif8, cube_hif8: not implemented "
+            "yet.)"),
+        ("keep_dtype", _WORKS, _W, _FILE, "", "keep_dtype",
+            "File with the nodes that keep their precision, by line: a name, or OpType::Type."),
+        ("customize_dtypes", _WORKS, _W, _FILE, "", "ge.customizeDtypes",
+            "File with data types per node, by line: Name::InputDtype:t1,t2,OutputDtype:t1 or OpType::Type:..."),
+        ("modify_mixlist", _WORKS, _W, _FILE, "", "ge.exec.modify_mixlist",
+            "JSON file with changes to the lists of mixed precision."),
         ("op_precision_mode", _TAKEN, _M, _FILE, "", "ge.exec.op_precision_mode",
             "File with the kernel precision per operator."),
         ("op_select_implmode", _TAKEN, _M,
@@ -322,8 +324,8 @@ _ROWS: dict[str, tuple[_Row, ...]] = {
             "The operator types that --op_select_implmode is for."),
         ("allow_hf32", _TAKEN, _H, _BOOLEAN, "", "ge.exec.allow_hf32",
             "Whether HF32 may be used: true or false."),
-        ("is_weight_clip", _LATER, _W, _LATE_BIT, "1", "ge.is_weight_clip",
-            "1 clamps weights to the range of FP16 before they are converted."),
+        ("is_weight_clip", _WORKS, _W, _LATE_BIT, "1", "ge.is_weight_clip",
+            "1 clamps weights to the finite range of FP16 before they are converted."),
         ("jit_compile", _TAKEN, _M, _late("0 1 2"), "1", "ge.jit_compile",
             "When kernels are compiled: 0, 1 or 2."),
     ),

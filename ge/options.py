@@ -25,10 +25,12 @@ from ge.option_grammar import (
     parse_output_type,
 )
 from ge.option_table import OPTIONS, Option
+from ge.precision_files import Customized, KeptNodes, MixListChanges
 
 __all__ = [
+    "DEFAULT_PRECISION",
     "INPUT_FORMATS",
-    "KEEPS_PRECISION",
+    "NEW_PRECISION_NAMES",
     "OPTIONS",
     "PRECISION_KEPT",
     "CompileOptions",
@@ -75,12 +77,22 @@ INPUT_FORMATS: dict[Framework, tuple[str, ...]] = {
     Framework.ONNX: ("NCHW", "ND", "NCDHW"),
 }
 
-# Until precision lowering is built these are the only values of the precision options that can be granted.
-KEEPS_PRECISION = frozenset({"origin", "must_keep_origin_dtype"})
+# What --precision_mode_v2 is when neither precision option is given. ATC's own default is fp16; while this differs from
+# it, compiles that leave both options away get the warning below.
+DEFAULT_PRECISION = "origin"
 PRECISION_KEPT = (
-    "neither --precision_mode_v2 nor --precision_mode is given: the model's own precision is kept, because ATC's "
-    "default fp16 is not implemented yet; --precision_mode_v2=origin asks for this"
+    "neither --precision_mode_v2 nor --precision_mode is given: the model's own precision is kept, where ATC would "
+    "use fp16; --precision_mode_v2=origin or --precision_mode_v2=fp16 says which one is meant"
 )
+# Values of --precision_mode by the name that --precision_mode_v2 has for them; the others have no newer name.
+NEW_PRECISION_NAMES: dict[str, str] = {
+    "force_fp16": "fp16",
+    "force_fp32": "cube_fp16in_fp32out",
+    "must_keep_origin_dtype": "origin",
+    "allow_mix_precision": "mixed_float16",
+    "allow_mix_precision_fp16": "mixed_float16",
+    "allow_mix_precision_bf16": "mixed_bfloat16",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +112,11 @@ class CompileOptions:
     output_type: OutputType = field(default_factory=OutputType)
     precision_mode: str = ""
     precision_mode_v2: str = ""
+    kept_nodes: KeptNodes = field(default_factory=KeptNodes)
+    custom_types: Customized = field(default_factory=Customized)
+    mix_list_changes: MixListChanges = field(default_factory=MixListChanges)
+    is_weight_clip: bool = True
+    """Whether constants are clamped to the finite range of a narrower type before they are converted to it."""
     log: str = "null"
     display_model_info: bool = False
     check_report: str = "check_result.json"
@@ -127,6 +144,13 @@ class CompileOptions:
     def precision_is_chosen(self) -> bool:
         """Whether one of the precision options was given."""
         return bool(self.precision_mode or self.precision_mode_v2)
+
+    @property
+    def precision(self) -> str:
+        """The precision mode in force, under its newest name."""
+        if self.precision_mode:
+            return NEW_PRECISION_NAMES.get(self.precision_mode, self.precision_mode)
+        return self.precision_mode_v2 or DEFAULT_PRECISION
 
 
 @dataclass(frozen=True, kw_only=True)

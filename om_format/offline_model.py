@@ -97,7 +97,7 @@ def _origin(options: CompileOptions) -> dict[str, AttrValue]:
         "atc_version": ge.__version__,
         "framework_type": FRAMEWORK_TEXT[options.framework],
         # the precision that the compiler really used
-        "_precision_mode_v2": "origin",
+        "_precision_mode_v2": options.precision,
     }
     if options.soc_version:
         attrs["soc_version"] = options.soc_version

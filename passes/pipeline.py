@@ -14,6 +14,9 @@ from passes.fusion.fuse_graph import FuseGraph
 from passes.infer.fold_constants import FoldConstants
 from passes.infer.infer_shapes import InferShapes
 from passes.infer.take_known_branches import TakeKnownBranches
+from passes.precision.choose_precision import ChoosePrecision
+from passes.precision.insert_casts import InsertCasts
+from passes.precision.remove_casts import RemoveCasts
 from passes.prepare.add_net_output import AddNetOutput
 from passes.prepare.remove_dead_captures import RemoveDeadCaptures
 from passes.prepare.remove_dead_nodes import RemoveDeadNodes
@@ -73,6 +76,23 @@ def optimize() -> list[Step]:
         # what fusions and passes of users have made
         InferOriginFormat(),
         "PreRunAfterOptimizeOriginalGraph",
+    ]
+
+
+def refine_precision() -> list[Step]:
+    """Element types by the precision mode; Casts where the two ends of an edge differ."""
+    return [
+        ChoosePrecision(),
+        "OptimizeOriginalGraph_FeOpDtypeJudgeAfter",
+        InsertCasts(),
+        RemoveCasts(),
+        "PreRunAfterRefineRunningPrecision",
+    ]
+
+
+def finish() -> list[Step]:
+    """Custom passes on the graph as it will be built."""
+    return [
         AfterOriginGraphOptimize(),
         "RunCustomPassAfterOriginGraphOptimize",
         SettleRewrites(),
@@ -94,7 +114,7 @@ def build() -> list[Step]:
 
 def compile_passes() -> list[Step]:
     """Return the whole pipeline; a text is the name of a stage, at which the graph may be dumped."""
-    return [*prepare(), *infer(), *optimize(), *build()]
+    return [*prepare(), *infer(), *optimize(), *refine_precision(), *finish(), *build()]
 
 
 def named_passes() -> dict[str, type]:

@@ -9,6 +9,7 @@ Extra attributes, for meaning that the GE operator lacks:
   Cast, CastLike  ``_x_saturate`` (default 1): float8 results out of range become the largest finite number; with 0
                   they become infinity, or NaN where the type has none. Other types do not depend on it.
                   ``_x_round_mode`` (``up``, ``down``, ``nearest``; default ``up``): rounding to float8_e8m0
+  Cast            ``_x_clip``: numbers are clamped to the finite range of a float16 or bfloat16 result first
   Bitcast         ``type`` is TensorFlow's own attribute
 """
 
@@ -32,6 +33,9 @@ _SMALL_INTEGERS = {
     DataType.DT_UINT2: (2, False),
 }
 _SMALL_DTYPES = tuple(numpy_dtype(t) for t in _SMALL_INTEGERS)
+CLIP = "_x_clip"
+NARROW_LIMITS = {DataType.DT_FLOAT16: 65504.0, DataType.DT_BF16: 3.3895313892515355e38}
+"""Largest finite numbers of the types to which precision modes convert."""
 _LARGEST = {
     DataType.DT_FLOAT8_E5M2: 57344.0,
     DataType.DT_FLOAT8_E5M2FNUZ: 57344.0,
@@ -185,6 +189,9 @@ def _bitcast(ctx: InferContext) -> Sequence[OutputSpec]:
 
 def _converted(op: Any, x: Any) -> Any:
     saturates = bool(op.get("_x_saturate", 1))
+    if op.get(CLIP, False) and op.output_types[0] in NARROW_LIMITS:
+        limit = NARROW_LIMITS[op.output_types[0]]
+        x = np.clip(_plain(x), -limit, limit)
     return convert(x, op.output_types[0], is_saturating=saturates, round_mode=op.get("_x_round_mode", "up"))
 
 

@@ -2,6 +2,7 @@
 
 Attributes of the computation besides the signatures (padding: see ge/ops/window.py):
   ``auto_pad``           as ONNX has it (NOTSET, VALID, SAME_UPPER, SAME_LOWER); ``padding`` as TensorFlow has it
+  ``_x_output_type``     0: the result of float operands is float32, the sums without a rounding
   ``_x_filter_format``   order of the filter's axes; default NCHW, NCDHW for channels-first data, else HWCN, DHWCN
 
 int8 and uint8 operands give int32; ``offset_x`` is subtracted from them before padding with zeros.
@@ -182,7 +183,7 @@ def result_type(ctx: InferContext, x: str, filter: str) -> DataType:
         return DataType.DT_INT32
     if found != other:
         raise ctx.fail(f"{x} is {found.name}, but {filter} is {other.name}", value=filter)
-    return found
+    return DataType.DT_FLOAT if ctx.op.get("_x_output_type") == DataType.DT_FLOAT else found
 
 
 def _infer_conv(rank: int) -> Callable[[InferContext], Sequence[OutputSpec]]:

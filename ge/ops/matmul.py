@@ -1,6 +1,7 @@
 """Matrix products.
 
 int8 and uint8 operands give int32, other integers wrap. ``offset_x`` is subtracted from an integer first operand.
+With the attribute ``_x_output_type`` = 0 the result of float operands is float32, the sums without a rounding.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def product_type(ctx: InferContext, a: str, b: str) -> DataType:
         return DataType.DT_INT32
     if left != right:
         raise ctx.fail(f"element types differ: {a} {left.name}, {b} {right.name}")
-    return left
+    return DataType.DT_FLOAT if ctx.op.get("_x_output_type") == DataType.DT_FLOAT else left
 
 
 def _infer_product(

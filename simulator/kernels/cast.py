@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ge.graph.types import DataType, numpy_dtype
+from ge.ops.cast import CLIP
 from simulator.kernels.blocks import compute_dtype, elementwise
 from simulator.kernels.math import BOOLS, INTEGERS, NUMBERS
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, kernel
@@ -29,7 +30,7 @@ _EXACT_IN_SINGLE = frozenset(
 def build_cast(request: KernelRequest) -> Kernel | None:
     """Bind a conversion between bool, integers of whole bytes and floats of at least 16 bits."""
     source, target = request.dtype(), request.outputs[0].data_type
-    if target not in NUMBERS | BOOLS:
+    if target not in NUMBERS | BOOLS or request.attrs.get(CLIP):
         return None
     if target is DataType.DT_BOOL:
         return elementwise("cast-bool", request, lambda x, out: np.not_equal(x, 0, out=out), result=np.dtype(np.bool_))

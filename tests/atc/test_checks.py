@@ -18,6 +18,7 @@ from ge.option_grammar import ANY_DIM, DimRange
 from ge.options import CompileOptions, Environment, OutNode
 
 B = "--model=m.onnx --framework=5 --output=o/m --soc_version=Ascend310P3"
+B9 = "--model=m.onnx --framework=5 --output=o/m --soc_version=Ascend950"
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +28,7 @@ def work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("m.onnx", "m.caffemodel", "w.cfg", "a.pbtxt", "a.txt", "m.om"):
         Path(name).write_text("no model")
     Path("empty.cfg").touch()
+    Path("relu.cfg").write_text("conv1\n\nOpType::relu\n")
     if hasattr(os, "mkfifo"):
         os.mkfifo("pipe")
     return tmp_path
@@ -73,8 +75,20 @@ CASES = [
     ("47", f"{B} --precision_mode=must_keep_origin_dtype --precision_mode_v2=origin", ["E10056"], "precision_mode_v2"),
     ("48", f"{B} --precision_mode=fp16", ["E10001"], "force_fp16"),
     ("48b", f"{B} --precision_mode_v2=force_fp16", ["E10001"], "origin"),
-    ("48c", f"{B} --precision_mode_v2=fp16", ["E10055"], "fp16"),
-    ("48d", f"{B} --precision_mode=force_fp32", ["E10055"], "force_fp32"),
+    ("48c", f"{B} --precision_mode_v2=mixed_hif8", ["E10001"], "Ascend310P3 does not compute in hifloat8"),
+    ("48d", f"{B9} --precision_mode_v2=cube_hif8", ["E10055"], "cube_hif8 is known but not implemented"),
+    ("48e", f"{B} --precision_mode_v2=mixed_bfloat16", ["E10001"], "Ascend310P3 does not compute in bf16"),
+    ("48f", f"{B} --precision_mode=allow_fp32_to_bf16", ["E10001"], "A2, A3, 310B and 950"),
+    ("48g", f"{B} --precision_mode=allow_mix_precision_bf16", ["E10001"], "bf16"),
+    ("49", f"{B} --precision_mode_v2=origin --modify_mixlist=w.cfg", ["E10001"], "the precision is origin"),
+    ("49b", f"{B} --modify_mixlist=w.cfg", ["E10001"], "--modify_mixlist"),
+    ("49c", f"{B} --precision_mode_v2=mixed_float16 --modify_mixlist=missing", ["E10001"], "--modify_mixlist"),
+    ("49d", f"{B} --precision_mode=allow_mix_precision --modify_mixlist=w.cfg", ["E10032"], "it is not JSON"),
+    ("50", f"{B} --keep_dtype=missing", ["E10001"], "--keep_dtype"),
+    ("51", f"{B} --keep_dtype=relu.cfg", ["E10003"], "OpType::relu"),
+    ("customize-missing", f"{B} --customize_dtypes=missing", ["E10001"], "--customize_dtypes"),
+    ("customize-form", f"{B} --customize_dtypes=w.cfg", ["E20101"], "line 1 is 'no model'"),
+    ("weight-clip", f"{B} --is_weight_clip=2", ["E10006"], "--is_weight_clip"),
     ("53", f"{B} --output_type=INT32", ["E10001"], "INT32"),
     ("53b", f"{B} --output_type=HIF8", ["E10055"], "HIF8"),
     ("54", f"{B} --output_type=relu:0:FP16", ["E10001"], "relu:0"),
@@ -150,8 +164,6 @@ NOT_BUILT = [
     ("42", '--dynamic_batch_size="1,2" --dynamic_image_size="8,8;16,16"', "gears: E10009"),
     ("43", '--dynamic_dims="2,8,8;4,16,16"', "gears: an .om"),
     ("45", "--dynamic_dims=2,3 --insert_op_conf=w.cfg", "gears and AIPP: E10001"),
-    ("49", "--precision_mode_v2=origin --modify_mixlist=w.cfg", "precision: E10001"),
-    ("50", "--keep_dtype=missing", "precision: E10001"),
     ("58", "--insert_op_conf=w.cfg", "AIPP"),
     ("62", "--input_fp16_nodes=x", "AIPP and fp16 inputs: E10034"),
     ("64", "--external_weight=1", "external weights"),
@@ -171,9 +183,9 @@ def test_options_that_are_not_built_yet_are_refused_before_any_work(
 
 
 def test_all_options_that_are_not_built_are_named_together(capsys: pytest.CaptureFixture[str]) -> None:
-    main(shlex.split(f"{B} --keep_dtype=a --insert_op_conf=b --external_weight=0"))
+    main(shlex.split(f"{B} --singleop=a --insert_op_conf=b --external_weight=0"))
     text = capsys.readouterr().out
-    assert "--keep_dtype, --insert_op_conf are known but not implemented yet" in text
+    assert "--singleop, --insert_op_conf are known but not implemented yet" in text
     assert "external_weight" not in text
 
 
@@ -312,7 +324,7 @@ def test_command_line_in_the_om_does_not_depend_on_order_or_places() -> None:
         ({"input_shape": {"x": (-2,)}}, "E10011"),
         ({"input_shape": {"x": (-1, -2)}}, "E10048"),
         ({"sparsity": 2}, "E10006"),
-        ({"precision_mode_v2": "fp16"}, "E10055"),
+        ({"precision_mode_v2": "mixed_hif8"}, "E10001"),
         ({"soc_version": None}, "E10054"),
         ({"framework": 3}, "E10055"),
         ({"dynamic_batch_size": "1,2"}, "E10055"),
