@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ge.formats import origin_array
 from ge.graph import Node, NodeOut, Tensor
 from ge.graph.types import byte_size, has_numpy_dtype
 from ge.mapped_file import note_read
@@ -143,7 +144,7 @@ class ConstantValues:
         node = out.node
         value = node.attrs.get("value")
         if node.type == "Const":
-            self._known[out] = KnownValue(value.array) if isinstance(value, Tensor) else None
+            self._known[out] = KnownValue(origin_array(value.array, out.desc)) if isinstance(value, Tensor) else None
             return
         from_shape = self._value_from_shape(node)
         if from_shape is not None:

@@ -16,7 +16,8 @@ Grammar (``x?`` optional, ``x*`` any number; tokens are separated by white space
     use     := VALUE [":" INDEX] | "_"              "_" is an absent input
     ctrl    := "ctrl" "(" VALUE ("," VALUE)* ")"    nodes that must run before
     out     := use ["as" STRING]                    a result and its name in the model
-    desc    := TYPE dims "@" FORMAT ["|" dims "@" FORMAT] [attrs]     origin view, then the storage view if it differs
+    desc    := TYPE dims "@" FORMAT ["|" dims "@" FORMAT [":" GROUPS]] [attrs]    origin view, then the storage view
+               if it differs; GROUPS is its sub-format
     dims    := "[" [dim ("," dim)*] "]"             dim := INT ["(" MIN "~" MAX ")"]; "[-2]" is an unknown rank
     attrs   := "{" [NAME "=" value ("," NAME "=" value)*] "}"
     value   := INT | FLOAT | STRING | "true" | "false" | "[" [value ("," value)*] "]" | "bytes" STRING (hex)
@@ -39,6 +40,7 @@ from typing import Any
 import numpy as np
 
 from ge.error import GeError
+from ge.formats.packed_format import MAX_GROUPS
 from ge.graph import DataType, Format, Graph, Node, NodeOut, Shape, Tensor, TensorDesc
 from ge.graph.types import (
     FORMAT_BY_TEXT,
@@ -114,8 +116,8 @@ def _name(name: str) -> str:
 def _print_desc(desc: TensorDesc, side: SideTensors | None) -> str:
     dims = _print_dims(desc.origin_shape, desc.shape_range)
     text = f"{short_name(desc.data_type)}{dims}@{FORMAT_TEXT[desc.origin_format]}"
-    if (desc.shape, desc.format) != (desc.origin_shape, desc.origin_format):
-        text += f" | {desc.shape}@{FORMAT_TEXT[desc.format]}"
+    if (desc.shape, desc.format, desc.sub_format) != (desc.origin_shape, desc.origin_format, 0):
+        text += f" | {desc.shape}@{FORMAT_TEXT[desc.format]}{f':{desc.sub_format}' if desc.sub_format else ''}"
     attrs = dict(desc.attrs)
     if desc.name:
         attrs[_DESC_NAME] = desc.name
@@ -287,6 +289,12 @@ class _Parser:
         self.at += 1
         return number
 
+    def _take_groups(self) -> int:
+        groups = self._take_int()
+        if not 0 <= groups <= MAX_GROUPS:
+            raise self.error(f"a format has 0 to {MAX_GROUPS} groups, not {groups}")
+        return groups
+
     def _list(self, close: str, item: Any) -> list[Any]:
         found: list[Any] = []
         while not self._try(close):
@@ -402,12 +410,14 @@ class _Parser:
         origin, ranges = self._dims()
         self._take("@")
         origin_format = self._format()
-        shape, format_ = origin, origin_format
+        shape, format_, groups = origin, origin_format, 0
         if self._try("|"):
             shape, _ = self._dims()
             self._take("@")
             format_ = self._format()
+            groups = self._take_groups() if self._try(":") else 0
         desc = TensorDesc(shape, format_, data_type, origin, origin_format)
+        desc.sub_format = groups
         desc.shape_range = ranges
         _, text, end = self.tokens[self.at - 1]
         if self._peek() == "{" and self.tokens[self.at][2] == end + len(text):

@@ -21,6 +21,15 @@ from ge.formats.origin_axes import (
 from ge.formats.packed_format import PackedFormat, primary_format
 from ge.formats.reshape_type import FORBIDDEN, expand_by_mask, expand_dims, reshape_mask
 from ge.formats.storage_shape import Blocking, RnnSizes, storage_shape
+from ge.formats.storage_view import (
+    lay_out,
+    lay_out_as_origin,
+    lies_in_origin,
+    origin_array,
+    storage_fault,
+    stored_array,
+    stored_shape,
+)
 from ge.formats.transfer import Transfer, transfer
 
 __all__ = [
@@ -48,8 +57,15 @@ __all__ = [
     "index_map",
     "is_private",
     "is_shown_as_stored",
+    "lay_out",
+    "lay_out_as_origin",
+    "lies_in_origin",
+    "origin_array",
     "primary_format",
     "reshape_mask",
+    "storage_fault",
     "storage_shape",
+    "stored_array",
+    "stored_shape",
     "transfer",
 ]

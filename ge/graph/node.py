@@ -272,8 +272,8 @@ class Node:
         """
         old = self._input_desc(index)
         new = _checked_desc(desc).copy()
-        new.shape, new.format, new.data_type = old.shape, old.format, old.data_type
-        if (desc.shape, desc.format, desc.data_type) != (old.shape, old.format, old.data_type):
+        new.shape, new.format, new.sub_format, new.data_type = old.layout
+        if desc.layout != old.layout:
             new.origin_shape, new.origin_format = old.origin_shape, old.origin_format
         self.input_descs[index] = new
 

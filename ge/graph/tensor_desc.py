@@ -125,11 +125,22 @@ class TensorDesc:
     """What is known of a tensor: storage shape and format, origin shape and format, element type.
 
     ``shape``/``format`` describe the bytes in memory, ``origin_shape``/``origin_format`` what the user's model meant.
-    Until formats are refined both agree. ``shape_range`` is a list of ``(min, max)`` per dim (max -1: unbounded) or
+    Until formats are refined both agree. ``sub_format`` is the number of groups that a filter in FRACTAL_Z or
+    FRACTAL_Z_3D is laid out for (0: none). ``shape_range`` is a list of ``(min, max)`` per dim (max -1: unbounded) or
     empty. ``attrs`` holds descriptor attributes that an .om carries.
     """
 
-    __slots__ = ("attrs", "data_type", "format", "name", "origin_format", "origin_shape", "shape", "shape_range")
+    __slots__ = (
+        "attrs",
+        "data_type",
+        "format",
+        "name",
+        "origin_format",
+        "origin_shape",
+        "shape",
+        "shape_range",
+        "sub_format",
+    )
 
     def __init__(
         self,
@@ -144,6 +155,7 @@ class TensorDesc:
         self.data_type = _checked_data_type(data_type)
         self.origin_shape = self.shape if origin_shape is None else Shape(origin_shape)
         self.origin_format = format if origin_format is None else origin_format
+        self.sub_format = 0
         self.shape_range: list[tuple[int, int]] = []
         self.name = ""
         self.attrs: dict[str, object] = {}
@@ -153,6 +165,7 @@ class TensorDesc:
         new = TensorDesc.__new__(TensorDesc)
         new.shape, new.format, new.data_type = self.shape, self.format, self.data_type
         new.origin_shape, new.origin_format = self.origin_shape, self.origin_format
+        new.sub_format = self.sub_format
         new.shape_range = list(self.shape_range)
         new.name = self.name
         new.attrs = dict(self.attrs)
@@ -173,6 +186,11 @@ class TensorDesc:
 
     def __repr__(self) -> str:
         return f"TensorDesc({self.data_type.name}, {self.shape}@{self.format.name})"
+
+    @property
+    def layout(self) -> tuple[Shape, Format, int, DataType]:
+        """What of the tensor is in memory: storage shape, format, groups and element type."""
+        return self.shape, self.format, self.sub_format, self.data_type
 
     # CANN's accessor spelling; setters chain and raise TypeError for values of another type.
     def get_shape(self) -> Shape:

@@ -21,6 +21,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ge.errors import ReportedError
+from ge.formats.layout_error import LayoutError
+from ge.formats.storage_view import origin_array, stored_shape
 from ge.graph.node import Node, NodeOut
 from ge.graph.tensor import Tensor
 from ge.graph.tensor_desc import OpenDim, Shape, TensorDesc
@@ -330,7 +332,7 @@ def const_value(node: Node, slot: int) -> KnownValue | None:
     if source is None or source.node.type != "Const":
         return None
     value = source.node.attrs.get("value")
-    return KnownValue(value.array) if isinstance(value, Tensor) else None
+    return KnownValue(origin_array(value.array, source.desc)) if isinstance(value, Tensor) else None
 
 
 def _known_or_const(known: Mapping[NodeOut, KnownValue]) -> ValueOf:
@@ -349,8 +351,9 @@ def infer_node(
 ) -> bool:
     """Infer and set the output descriptors of ``node``; return whether any changed.
 
-    Sets shape = origin shape: to be used before formats are refined. Call nodes infer their bodies too, with values
-    from ``new_value_of`` (by default: those of Const nodes only); they hand ``loops`` on.
+    Works in the origin view: sets origin shape and type, and the storage shape that follows from them and the format
+    of the output. Call nodes infer their bodies too, with values from ``new_value_of`` (by default: those of Const
+    nodes only); they hand ``loops`` on.
     """
     found = definition(node)
     context = InferContext(node, found, value_of, new_value_of, loops)
@@ -367,9 +370,14 @@ def infer_node(
         reason = shape_fault(shape)
         if reason:
             raise context.fail(f"output {index} would have the shape {shape}, but {reason}")
-        changed |= desc.origin_shape != shape or desc.shape != shape or desc.data_type != dtype
-        desc.shape = desc.origin_shape = shape
-        desc.data_type = dtype
+        before = desc.layout
+        changed |= desc.origin_shape != shape
+        desc.origin_shape, desc.data_type = shape, dtype
+        try:
+            desc.shape = stored_shape(desc)
+        except LayoutError as fault:
+            raise context.fail(f"output {index} cannot lie in memory as it is said to: {fault}") from fault
+        changed |= desc.layout != before
     for index in range(len(node.output_descs)):
         for reader in node.consumers(index):
             reader.node.take_desc(reader.index)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ge.formats import GROUPED_FORMATS, PackedFormat
 from ge.graph.node import AttrValue
 from ge.graph.tensor import Tensor
 from ge.graph.tensor_desc import Shape, TensorDesc
@@ -200,6 +201,7 @@ def _data_type(number: int, where: str) -> DataType:
 
 
 # -- descriptors ---------------------------------------------------------------------------------------------------
+_FORMAT_BITS = (1 << 28) - 1
 _DESC_ATTRS = frozenset(
     {
         "format_for_int",
@@ -226,7 +228,7 @@ def write_desc(target: pb.TensorDescriptor, desc: TensorDesc) -> None:
         write_attr(attr[name], value)
     attr["origin_format"].s = FORMAT_TEXT[desc.origin_format].encode()
     attr["origin_format_for_int"].i = desc.origin_format
-    attr["format_for_int"].i = desc.format
+    attr["format_for_int"].i = int(PackedFormat(desc.format, desc.sub_format))
     attr["origin_shape_initialized"].b = True
     origin = attr["origin_shape"].list
     origin.i.extend(desc.origin_shape)
@@ -258,6 +260,7 @@ def read_desc(stored: pb.TensorDescriptor, where: str) -> TensorDesc:
         _format(attr, "origin_format_for_int", origin_text, tensor_format, where),
     )
     desc.name = stored.name
+    desc.sub_format = _groups(attr, tensor_format)
     if "shape_range" in attr:
         desc.shape_range = [_range(v.list_i, where) for v in attr["shape_range"].list_list_int.list_list_i]
     desc.attrs = read_attrs(attr, where, skip=_DESC_ATTRS)
@@ -291,6 +294,13 @@ def _format(attr: Mapping[str, pb.AttrDef], key: str, text: str, default: Format
     if text not in FORMAT_BY_TEXT:
         raise InvalidGraphDef(f"{where} has the unknown format {text!r}")
     return FORMAT_BY_TEXT[text]
+
+
+def _groups(attr: Mapping[str, pb.AttrDef], tensor_format: Format) -> int:
+    """Return the sub-format; a block length beside it must be that of the element type anyway and is not kept."""
+    if tensor_format not in GROUPED_FORMATS or "format_for_int" not in attr:
+        return 0
+    return PackedFormat.unpack(attr["format_for_int"].i & _FORMAT_BITS).groups
 
 
 # -- tensors -------------------------------------------------------------------------------------------------------

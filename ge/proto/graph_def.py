@@ -115,6 +115,7 @@ class _Writer:
         key = (
             desc.shape,
             desc.format,
+            desc.sub_format,
             desc.data_type,
             desc.origin_shape,
             desc.origin_format,

@@ -13,6 +13,7 @@ EVERYTHING = """graph net(%x: f32[1,3,8,8]@NCHW, %"y:0": i64[-1(1~8),4]@ND {foo=
   %w = Const {value=f32[2]{0.5, -1.0}} -> f32[2]@ND
   %c = Conv2D(%x, %w, _, _) {strides=[1, 1, 2, 2], a=1.5, n=-inf, e=[], d=dtype f16, b=true, nested=[[1], [2, 3]], \
 raw=bytes "00ff"} ctrl(%w) -> f32[1,64,4,4]@NCHW | [1,4,4,4,16]@NC1HWC0{flag=1}
+  %f = TransData(%c) {dst_format="FRACTAL_Z", groups=2} -> f32[32,2,3,3]@NCHW | [9,2,16,16]@FRACTAL_Z:2
   %i:2 = If(%c, %c) {then_branch=@g1, else_branch=@g1} -> f32[]@ND, f32[-1,4]@ND
   return %c as "probability", %i:1
 }
@@ -34,6 +35,7 @@ def test_parsing_builds_edges_descriptors_and_bodies() -> None:
     assert [n.name for n in conv.control_inputs] == ["w"]
     desc = conv.output_descs[0]
     assert (list(desc.origin_shape), list(desc.shape), desc.attrs) == ([1, 64, 4, 4], [1, 4, 4, 4, 16], {"flag": 1})
+    assert (graph.find("f").output_descs[0].sub_format, desc.sub_format) == (2, 0)
     assert graph.find("y:0").output_descs[0].shape_range == [(1, 8), (4, 4)]
     assert conv.attrs["d"] is DataType.DT_FLOAT16
     assert [out.index for out in graph.outputs] == [0, 1]

@@ -15,6 +15,8 @@ from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ge.formats import GROUPED_FORMATS
+from ge.formats.packed_format import MAX_GROUPS
 from ge.graph import DataType, Format, Graph, Shape, Tensor, TensorDesc
 from ge.graph.types import bit_width, has_numpy_dtype, numpy_dtype
 from ge.proto import ge_ir_pb2 as pb
@@ -163,6 +165,8 @@ def descs(draw):
         draw(st.lists(dims, max_size=4)),
         draw(st.sampled_from(list(Format))),
     )
+    if desc.format in GROUPED_FORMATS:
+        desc.sub_format = draw(st.integers(0, MAX_GROUPS))
     desc.shape_range = draw(st.lists(st.tuples(int64, int64), max_size=3))
     desc.name = draw(st.text(max_size=4))
     desc.attrs = draw(st.dictionaries(names.map("k_".__add__), st.one_of(int64, st.lists(int64)), max_size=2))
