@@ -63,13 +63,13 @@ def erf(x: Array) -> Array:
     return np.clip(series * limited, -1, 1).astype(x.dtype)
 
 
-_ZERO_FROM = 40.0
-"""Both forms of Gelu are 0 in float64 from here downwards."""
+_TAIL_LIMIT = 40.0
+"""The tail of the normal distribution is 0 in float64 from here on."""
 
 
 def gelu(x: Array) -> Any:
     """Return x * Phi(x), Phi being the normal distribution function; far below zero, too, right in all digits."""
-    size = np.minimum(np.abs(x.astype(np.float64)), _ZERO_FROM)
+    size = np.minimum(np.abs(x.astype(np.float64)), _TAIL_LIMIT)
     tail = erfc(size * math.sqrt(0.5)) * 0.5
     return np.maximum(x, 0) - (size * tail).astype(x.dtype)
 
@@ -77,7 +77,7 @@ def gelu(x: Array) -> Any:
 def gelu_tanh(x: Array) -> Any:
     """Return the approximation of :func:`gelu` by tanh."""
     double_inner = x.dtype.type(math.sqrt(8 / math.pi)) * (x + x.dtype.type(0.044715) * x * x * x)
-    return np.maximum(x, -x.dtype.type(_ZERO_FROM)) / (1 + np.exp(-double_inner))
+    return x / (1 + np.exp(-double_inner))
 
 
 def hard_swish(x: Array) -> Any:

@@ -22,8 +22,7 @@ def _relu(x: Array, out: Array) -> None:
 
 
 def _relu6(x: Array, out: Array) -> None:
-    np.maximum(x, 0, out=out)
-    np.minimum(out, 6, out=out)
+    np.clip(x, 0, 6, out=out)
 
 
 def sigmoid(x: Array, out: Array) -> None:
@@ -99,8 +98,7 @@ def hard_sigmoid(op: Any) -> Formula:
 def _hard_gate(x: Array, out: Array, slope: float, offset: float) -> None:
     np.multiply(x, slope, out=out)
     np.add(out, offset, out=out)
-    np.maximum(out, 0, out=out)
-    np.minimum(out, 1, out=out)
+    np.clip(out, 0, 1, out=out)
 
 
 @formula("Swish", temporaries=1)
@@ -113,13 +111,12 @@ def fast_gelu(op: Any) -> Formula:
     return lambda x, gate, out: _scaled_gate(x, gate, 1.702, out)
 
 
-def _scaled_gate(x: Array, gate: Array, scale: float, out: Array) -> None:
-    if scale == 1:
-        sigmoid(x, gate)
-    else:
-        np.multiply(x, scale, out=gate)
-        sigmoid(gate, gate)
-    np.multiply(x, gate, out=out)
+def _scaled_gate(x: Array, divisor: Array, scale: float, out: Array) -> None:
+    """Write ``x / (1 + exp(-scale * x))``."""
+    np.multiply(x, -scale, out=divisor)
+    np.exp(divisor, out=divisor)
+    np.add(divisor, 1, out=divisor)
+    np.divide(x, divisor, out=out)
 
 
 # -- error function, normal distribution -------------------------------------------------------------------------------
@@ -127,8 +124,6 @@ _ERF_LIMIT = 3.92
 """erf is 1 in float32 from here on."""
 _TAIL_LIMIT = 15.0
 """exp(-x * x / 2) is 0 in float32 from here on."""
-_GATE_LIMIT = 40
-"""Gelu with tanh is 0 from its negative downwards, even in float64; -inf over inf would be no number."""
 
 
 def _fit(nodes: Array, target: Array, n_top: int, n_bottom: int) -> tuple[list[float], list[float]]:
@@ -156,7 +151,7 @@ def _fit_erf() -> tuple[list[float], list[float]]:
 def _fit_tail() -> tuple[list[float], list[float]]:
     """Fit exp(x * x / 2) * erfc(x / sqrt(2)) / 2: what the upper tail of the normal distribution is but for exp."""
     nodes = _chebyshev_nodes(_TAIL_LIMIT)
-    return _fit(nodes, np.array([math.exp(v * v / 2) * math.erfc(v * math.sqrt(0.5)) / 2 for v in nodes]), 4, 5)
+    return _fit(nodes, np.array([math.exp(v * v / 2) * math.erfc(v * math.sqrt(0.5)) / 2 for v in nodes]), 4, 4)
 
 
 def _chebyshev_nodes(limit: float) -> Array:
@@ -177,15 +172,13 @@ def _polynomial(x: Array, coefficients: list[float], out: Array) -> None:
 
 def erf(x: Array, square: Array, top: Array, bottom: Array, out: Array) -> None:
     """Write the error function of float32 numbers, right to a few units in the last place."""
-    np.minimum(x, _ERF_LIMIT, out=top)
-    np.maximum(top, -_ERF_LIMIT, out=out)
+    np.clip(x, -_ERF_LIMIT, _ERF_LIMIT, out=out)
     np.square(out, out=square)
     _polynomial(square, _ERF_TOP, top)
     _polynomial(square, _ERF_BOTTOM, bottom)
     np.multiply(out, top, out=out)
     np.divide(out, bottom, out=out)
-    np.minimum(out, 1, out=out)
-    np.maximum(out, -1, out=out)
+    np.clip(out, -1, 1, out=out)
 
 
 @kernel("Erf", dtypes=_SINGLE)
@@ -228,8 +221,7 @@ def _gelu_tanh(x: Array, gate: Array, out: Array) -> None:
     np.multiply(gate, x, out=gate)
     np.exp(gate, out=gate)
     np.add(gate, 1, out=gate)
-    np.maximum(x, -_GATE_LIMIT, out=out)
-    np.divide(out, gate, out=out)
+    np.divide(x, gate, out=out)
 
 
 # -- two branches ------------------------------------------------------------------------------------------------------

