@@ -16,11 +16,13 @@ from ge.graph.types import NARROW_FLOATS, numpy_dtype
 from ge.ops.registry import Array
 from ge.ops.rounding import round_to_odd
 from ge.tensor_memory import LOAD_TIME_CONST
-from passes.fusion.constants import value_of
+from passes.fusion.constants import TOLERANCES, value_of
 from passes.fusion.sketch import Sketch
 
 Dims = tuple[int, ...]
 _UFUNCS: dict[str, Any] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "RealDiv": np.divide, "Sqrt": np.sqrt}
+
+_SCALING = frozenset({"Mul", "RealDiv"})
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Constant:
     """A float64 constant of ``shape``: its ``value``, or, where a load-time constant takes part, a tensor ``source``.
 
     The source may have the elements in another shape, ``source_shape``; they are reshaped where it matters, which
-    saves nodes.
+    saves nodes. ``is_lost`` says that a product or quotient was too small for float64.
     """
 
     sketch: Sketch
@@ -36,6 +38,7 @@ class Constant:
     value: Array | None = None
     source: NodeOut | None = None
     source_shape: Dims = ()
+    is_lost: bool = False
 
     @classmethod
     def of(cls, sketch: Sketch, feeding: NodeOut) -> Constant:
@@ -83,7 +86,9 @@ class Constant:
         values = [operand.value for operand in operands if operand.value is not None]
         if len(values) == len(operands):
             with np.errstate(all="ignore"):
-                return Constant(self.sketch, shape, value=np.asarray(_UFUNCS[type](*values)))
+                value = np.asarray(_UFUNCS[type](*values))
+            is_lost = any(operand.is_lost for operand in operands) or (type in _SCALING and _is_lost(value, *values))
+            return Constant(self.sketch, shape, value=value, is_lost=is_lost)
         arrays = [operand for operand in operands if operand.shape]
         own = {operand.source_shape if operand.value is None else None for operand in arrays}
         if len(own) == 1 and None not in own and {operand.shape for operand in arrays} == {shape}:
@@ -96,13 +101,13 @@ class Constant:
         """Return the elements in another shape; one dim may be -1."""
         shape = tuple(prod(self.shape) // -prod(dims) if dim == -1 else dim for dim in dims)
         value = None if self.value is None else self.value.reshape(shape)
-        return Constant(self.sketch, shape, value, self.source, self.source_shape)
+        return Constant(self.sketch, shape, value, self.source, self.source_shape, self.is_lost)
 
     def transpose(self) -> Constant:
         """Return the transposed of a matrix."""
         shape = self.shape[::-1]
         if self.value is not None:
-            return Constant(self.sketch, shape, value=self.value.T)
+            return Constant(self.sketch, shape, value=self.value.T, is_lost=self.is_lost)
         order = self.sketch.ints((1, 0))
         return Constant._at_load(self.sketch, shape, "Transpose", self.tensor(self.shape), order)
 
@@ -111,7 +116,18 @@ class Constant:
         if self.value is None:
             return True
         kept = rounded(self.value, dtype).astype(np.float64)
-        return bool(np.isfinite(kept).all() and not np.any((kept == 0) & (self.value != 0)))
+        return bool(np.isfinite(kept).all() and not np.any((kept == 0) & (self.value != 0))) and not self.is_lost
+
+    def keeps_digits(self, dtype: DataType) -> bool:
+        """False if an element is known to have so few digits in ``dtype`` that products with it are other ones."""
+        if self.value is None:
+            return True
+        kept = rounded(self.value, dtype).astype(np.float64)
+        return bool(np.all(np.abs(kept - self.value) <= np.abs(self.value) * TOLERANCES[dtype]))
+
+    def magnitude(self) -> float:
+        """The largest absolute value that is known."""
+        return 0.0 if self.value is None else float(np.abs(self.value).max(initial=0.0))
 
     def is_everywhere(self, number: float) -> bool:
         """True if all elements are known to be ``number``."""
@@ -133,6 +149,12 @@ class Constant:
         return at_load(self.sketch, "Cast", self.tensor(self.shape), dst_type=dtype)
 
 
+def _is_lost(result: Array, first: Array, second: Array) -> bool:
+    """Tell whether ``result`` has elements below the range of float64 that are not 0, or infinitely small, by right."""
+    is_tiny = np.abs(result) < np.finfo(np.float64).tiny
+    return bool(np.any(is_tiny & (first != 0) & (second != 0) & np.isfinite(second)))
+
+
 def at_load(sketch: Sketch, type: str, *inputs: NodeOut | None, **attrs: Any) -> NodeOut:
     """Add a node that runs once at load."""
     made = sketch.add(type, *inputs, **attrs)
@@ -144,4 +166,5 @@ def rounded(value: Array, dtype: DataType) -> Array:
     """Round float64 numbers to ``dtype`` in one go."""
     with np.errstate(all="ignore"):
         narrow = dtype in NARROW_FLOATS and dtype is not DataType.DT_FLOAT16
-        return np.ascontiguousarray((round_to_odd(value) if narrow else value).astype(numpy_dtype(dtype)))
+        kept = (round_to_odd(value) if narrow else value).astype(numpy_dtype(dtype))
+        return np.ascontiguousarray(kept).reshape(value.shape)  # numpy makes vectors of scalars

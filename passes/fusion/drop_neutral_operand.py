@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import ClassVar
 
+import numpy as np
+
 from ge.graph import Node, NodeOut
-from passes.fusion.constants import attributes, is_everywhere, is_fixed, is_float
+from passes.fusion.constants import attributes, is_everywhere, is_fixed, is_float, value_of
 from passes.fusion.graph_fusion import WalkingFusion
 from passes.fusion.rewriting import Rewriting
+from passes.fusion.signed_zero import teller_of_zeros
 
 _NEUTRAL: dict[str, tuple[float, tuple[int, ...]]] = {
     "Add": (0, (0, 1)),
@@ -21,10 +24,8 @@ _NEUTRAL: dict[str, tuple[float, tuple[int, ...]]] = {
 }
 """Per operator the number that changes nothing, and the inputs where it may stand."""
 _NEUTRAL_ATTRS = {"Adds": 0.0, "Muls": 1.0}
-_TELLS_ZEROS_APART = frozenset(
-    {"Atan2", "Bitcast", "Div", "DivNoNan", "Mod", "Pow", "RealDiv", "Reciprocal", "Rsqrt", "Sign", "TruncateDiv"}
-)
-"""Operators to which 0.0 and -0.0 may be different operands."""
+_SUMS = {"Add": 1.0, "AddV2": 1.0, "Adds": 1.0, "Sub": -1.0}
+"""Operators that add, with the sign of the zero that makes 0.0 of -0.0: ``-0.0 + 0.0`` is, ``-0.0 - 0.0`` is not."""
 
 
 class DropNeutralOperand(WalkingFusion):
@@ -34,7 +35,8 @@ class DropNeutralOperand(WalkingFusion):
 
     Left alone:
     1. the result is larger than x, or of another type;
-    2. ``x + 0.0`` makes 0.0 of -0.0, and a reader could tell: something is divided by it, for one;
+    2. ``x + 0.0`` makes 0.0 of -0.0, and a reader could tell: something is divided by it, for one. (``x - 0.0`` and
+       ``x + -0.0`` leave -0.0 as it is.)
     3. x is constant itself: folding sees to that.
     """
 
@@ -51,7 +53,7 @@ class DropNeutralOperand(WalkingFusion):
             source = _unchanged(node)
             if source is None or is_fixed(source):
                 continue
-            teller = _teller(node)
+            teller = teller_of_zeros(node) if _makes_one_zero(node, source) else ""
             if teller:
                 rewriting.refuse([node], f"{teller} can tell 0.0 from -0.0, which {node.name} makes one")
             else:
@@ -67,8 +69,10 @@ def _unchanged(node: Node) -> NodeOut | None:
     return None if slot is None else node.input(1 - slot)
 
 
-def _teller(node: Node) -> str:
-    """Return who could tell that -0.0 became 0.0; empty if nobody could."""
-    if node.type not in ("Add", "AddV2", "Adds") or not is_float(node.output()):
-        return ""
-    return next((reader.node.name for reader in node.consumers() if reader.node.type in _TELLS_ZEROS_APART), "")
+def _makes_one_zero(node: Node, source: NodeOut) -> bool:
+    """Tell whether ``node``, which gives out ``source``, makes 0.0 of -0.0."""
+    if node.type not in _SUMS or not is_float(source):
+        return False
+    other = value_of(next((s for s in node.inputs if s != source), None))
+    zero = attributes(node).value if node.type == "Adds" else other
+    return bool(np.any(np.copysign(1.0, np.asarray(zero, np.float64)) == _SUMS[node.type]))

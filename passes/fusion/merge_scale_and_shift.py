@@ -6,12 +6,19 @@ from collections.abc import Collection
 from math import prod
 from typing import ClassVar
 
+import ml_dtypes
+
 from ge.graph import DataType, Node, NodeOut
+from ge.graph.types import numpy_dtype
 from passes.fusion.affine import BATCH_NORMS, STEP_TYPES, Affine, affine_slot, channels_of
 from passes.fusion.chain_fusion import ChainFusion
 from passes.fusion.constant_arithmetic import Constant
 from passes.fusion.rewriting import Rewriting
+from passes.fusion.signed_zero import teller_of_zeros
 from passes.fusion.sketch import Sketch
+
+_ROOM = 16
+"""How many times an addend must fit into a type: then products overflow only where the result is about to as well."""
 
 
 class MergeScaleAndShift(ChainFusion):
@@ -25,8 +32,10 @@ class MergeScaleAndShift(ChainFusion):
     Left alone:
     4. runs that would not become shorter;
     5. constants that would grow by being combined, as a row and a column do: the run is cut there;
-    6. results that are not finite, or 0 where no factor is;
-    7. values that others read: the run ends there.
+    6. results that are not finite, or 0 where no factor is, or have lost digits;
+    7. addends so large that the product may overflow where the sum does not;
+    8. adding 0.0 in the end makes 0.0 of -0.0, and a reader could tell;
+    9. values that others read: the run ends there.
     """
 
     name: ClassVar[str] = "ScaleShiftFusionPass"
@@ -54,13 +63,36 @@ class MergeScaleAndShift(ChainFusion):
         norm = next((node for node in piece if node.type in BATCH_NORMS), None)
         if len(piece) == 1 or (norm is None and _count(affine) >= len(piece)):
             return
-        dtype = end.desc.data_type
-        if not all(part is None or part.is_storable(dtype) for part in (affine.scale, affine.shift)):
-            rewriting.refuse(piece, f"the combined numbers do not fit into {dtype.name}")
+        dtype = (end if norm is None else _parameter(norm)).desc.data_type
+        reason = _obstacle(affine, dtype) or ("" if norm is not None else _teller(affine, piece[-1]))
+        if reason:
+            rewriting.refuse(piece, reason)
             return
         sketch = affine.sketch
         sketch.finish(_drawn(affine, dtype) if norm is None else _normalising(affine, norm))
         rewriting.replace(piece, end, sketch)
+
+
+def _obstacle(affine: Affine, dtype: DataType) -> str:
+    """Return why the numbers cannot be used; empty if they can."""
+    scale, shift = affine.scale, affine.shift
+    if not all(part is None or part.is_storable(dtype) for part in (scale, shift)):
+        return f"the combined numbers do not fit into {dtype.name}"
+    if scale is not None and not scale.keeps_digits(dtype):
+        return f"the combined factor would lose digits in {dtype.name}"
+    if scale is not None and shift is not None and shift.magnitude() > _limit(dtype) / _ROOM:
+        return f"the product may not fit into {dtype.name} where the sum with {shift.magnitude():g} does"
+    return ""
+
+
+def _limit(dtype: DataType) -> float:
+    return float(ml_dtypes.finfo(numpy_dtype(dtype)).max)
+
+
+def _teller(affine: Affine, end: Node) -> str:
+    is_dropped = affine.shift is not None and affine.shift.is_everywhere(0)
+    teller = teller_of_zeros(end) if is_dropped else ""
+    return f"{teller} can tell 0.0 from -0.0, which {end.name} makes one" if teller else ""
 
 
 def _longest_piece(chain: list[Node], affine: Affine) -> tuple[int, Affine]:
@@ -111,10 +143,15 @@ def _drawn(affine: Affine, dtype: DataType) -> NodeOut:
     return result
 
 
+def _parameter(norm: Node) -> NodeOut:
+    scale = norm.input(1)
+    assert scale is not None
+    return scale
+
+
 def _normalising(affine: Affine, norm: Node) -> NodeOut:
     """Draw a BatchNorm of mean 0 and variance 1."""
-    sketch, parameter = affine.sketch, norm.input(1)
-    assert parameter is not None
+    sketch, parameter = affine.sketch, _parameter(norm)
     assert affine.scale is not None
     channels, dtype = _elements(parameter), parameter.desc.data_type
     zeros = Constant.filled(sketch, (channels,), 0.0)

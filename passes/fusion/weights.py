@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from ge.graph import DataType, Node, NodeOut
-from ge.graph.types import NARROW_FLOATS
+from ge.graph.types import NARROW_FLOATS, numpy_dtype
 from ge.mapped_file import note_read
 from passes.fusion.constant_arithmetic import Constant, at_load, rounded
 from passes.fusion.constants import is_fixed, value_of
@@ -22,8 +23,11 @@ def weight_obstacle(owner: Node, weight: NodeOut, factor: Constant) -> str:
     dtype, value = weight.desc.data_type, value_of(weight)
     if dtype in NARROW_FLOATS and value is not None and factor.value is not None:
         bound = float(np.abs(value.astype(np.float32)).max(initial=0)) * float(np.abs(factor.value).max(initial=0))
-        if bound > float(np.finfo(np.float16 if dtype is DataType.DT_FLOAT16 else np.float32).max):
+        limits = ml_dtypes.finfo(numpy_dtype(dtype))
+        if bound > float(limits.max):
             return f"the products may not fit into {dtype.name}"
+        if 0 < bound < float(limits.smallest_normal):
+            return f"the products would lose digits in {dtype.name}"
     return ""
 
 

@@ -13,7 +13,7 @@ from ge.fusion_switches import FusionSwitches
 from ge.graph import Graph, Node, Tensor
 from ge.graph_inference import infer_graph
 from ge.options import CompileOptions, Environment
-from ge.passes.origins import ORIGIN_NAMES, ORIGIN_TYPES, PASS_NAMES
+from ge.passes.origins import PASS_NAMES
 from ge.session import CompileSession
 from ge.tensor_memory import LOAD_TIME_CONST
 from ge.text import parse_graph, print_graph
@@ -77,12 +77,13 @@ class Fused:
         return [refusal.reason for refusal in self.session.fusion.refusals]
 
     def text(self) -> str:
-        """The graph, without what a rewrite notes on new nodes, and without constants that nobody reads."""
+        """The graph, without what a rewrite notes on new nodes and outputs, and without constants that nobody reads."""
         for node in self.graph:
             if node.type == "Const" and not self.graph.is_read(node):
                 self.graph.remove_unread(node)
-            for name in (ORIGIN_NAMES, ORIGIN_TYPES, PASS_NAMES):
-                node.attrs.pop(name, None)
+            for attrs in (node.attrs, *(desc.attrs for desc in node.output_descs)):
+                for name in [name for name in attrs if name.startswith("_datadump_") or name == PASS_NAMES]:
+                    del attrs[name]
         return print_graph(self.graph)
 
     def types(self) -> list[str]:

@@ -339,6 +339,14 @@ def test_products_that_may_overflow_are_left_alone(rng) -> None:
     assert left_alone(FoldConvScale, graph_of(given, constants)) == ["the products may not fit into DT_FLOAT16"]
 
 
+def test_products_that_would_lose_digits_are_left_alone(rng) -> None:
+    conv = CONVS["conv"]
+    given = text(conv, "%y = Muls(%c) {value=0.0001}", False).replace("f32", "f16")
+    constants = {"w": np.full(conv.filter, 0.01, np.float16)}
+    reasons = ["the products would lose digits in DT_FLOAT16"]
+    assert left_alone(FoldConvScale, graph_of(given, constants)) == reasons
+
+
 def test_what_is_folded_at_load_leaves_no_float64_weights(rng) -> None:
     """They would be in memory all at once while a model is loaded."""
     conv = CONVS["conv"]

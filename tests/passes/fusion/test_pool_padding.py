@@ -252,7 +252,7 @@ def test_pools_leave_shared_values_alone() -> None:
     assert left_alone(FoldPadIntoPool, text(AVG, ZEROS, result="%y, %p")) == ["the graph's result reads p too"]
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(
     case=padded_readers("MaxPoolV3", "AvgPoolV2"),
     style=st.sampled_from(STYLES),
@@ -261,3 +261,9 @@ def test_pools_leave_shared_values_alone() -> None:
 )
 def test_a_folded_padding_changes_no_number(case, style, seed, is_positive) -> None:
     check_law(FoldPadIntoPool, case, style, seed, is_positive)
+
+
+@settings(max_examples=150)
+@given(case=padded_readers("MaxPoolV3"), seed=st.integers(0, 2**32 - 1))
+def test_a_zero_that_is_padded_is_never_the_maximum_alone(case, seed) -> None:
+    check_law(FoldPadIntoPool, case, "Pad", seed, is_positive=True)
