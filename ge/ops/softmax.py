@@ -4,6 +4,9 @@ Extra attributes, for meaning that the GE operator lacks:
   ``_x_flatten``      true: the axes from the given one to the last count as one (ONNX before opset 13)
   ``_x_half_steps``   of SoftmaxV2, true: if x and y are float16, so are the exponentials and their total, as in ONNX's
                       function body; the difference to the maximum and the summing itself are float32
+
+In half precision a mask of lowest numbers may become -inf, and all of a row with it. A row of SoftmaxV2 or LogSoftmaxV2
+that is -inf throughout is uniform then, as it would be with the lowest number; in float32 it is NaN, as in ONNX.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ge.graph.types import DataType
+from ge.graph.types import NARROW_FLOATS, DataType
 from ge.ops.inference import axis_in_rank
 from ge.ops.registry import Array, InferContext, OutputSpec, operator
 
@@ -39,9 +42,18 @@ def _infer_softmax(ctx: InferContext) -> Sequence[OutputSpec]:
     return [(shape, DataType.DT_FLOAT if widens else dtype)]
 
 
+def takes_masked_rows(op: Any, y_type: DataType) -> bool:
+    """Tell whether a softmax with the result type ``y_type`` gives uniform rows where all of x is -inf."""
+    return y_type in NARROW_FLOATS or bool(op.get("half_to_float", False))
+
+
+def _unmasked(op: Any, x: Array) -> Array:
+    return np.maximum(x, np.finfo(x.dtype).min) if takes_masked_rows(op, op.output_types[0]) else x
+
+
 @operator("SoftmaxV2(x) [axes:I=[-1] half_to_float:b=F]", infer=_infer_softmax)
 def softmax(op: Any, x: Array) -> Any:
-    axes = _axes(op, op.axes, x.ndim)
+    axes, x = _axes(op, op.axes, x.ndim), _unmasked(op, x)
     y = np.exp(x - np.max(x, axis=axes, keepdims=True, initial=-np.inf))
     is_stepwise = op.get("_x_half_steps", False) and op.output_types == (DataType.DT_FLOAT16,)
     if is_stepwise:
@@ -56,7 +68,7 @@ def softmax(op: Any, x: Array) -> Any:
 
 @operator("LogSoftmaxV2(logits) -> logsoftmax [axes:I=[-1]]", infer=lambda ctx: _infer_axes(ctx, "logits", ctx.op.axes))
 def log_softmax(op: Any, logits: Array) -> Any:
-    return log_softmax_along(logits, _axes(op, op.axes, logits.ndim))
+    return log_softmax_along(_unmasked(op, logits), _axes(op, op.axes, logits.ndim))
 
 
 def log_softmax_along(x: Array, axes: tuple[int, ...]) -> Any:

@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from ge.graph.types import numpy_dtype
+from ge.ops.softmax import takes_masked_rows
 from simulator.kernels.blocks import compute_dtype
 from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, kernel
 
@@ -28,6 +29,8 @@ def build_softmax(request: KernelRequest) -> Kernel | None:
     is_narrow = dtype != numpy_dtype(request.dtype())
     is_rounded = dtype != y_type
     is_stepwise = is_narrow and y_type == np.float16 and request.op.get("_x_half_steps", False)
+    takes_masked = is_narrow and takes_masked_rows(request.op, request.outputs[0].data_type)
+    lowest = np.finfo(dtype).min
     block = min(max(BLOCK_ELEMENTS // (count * inner), 1), outer)
     layout = ScratchLayout()
     wide = layout.take([block, count, inner][: None if is_narrow else 0], dtype)
@@ -46,6 +49,8 @@ def build_softmax(request: KernelRequest) -> Kernel | None:
             if is_narrow:
                 source = wide(scratch)[:size]
                 np.copyto(source, x[rows], casting="unsafe")
+            if takes_masked:
+                np.maximum(source, lowest, out=source)
             result = results(scratch)[:size] if is_rounded else target
             np.maximum.reduce(source, axis=1, out=total, keepdims=True)
             np.subtract(source, total, out=result)

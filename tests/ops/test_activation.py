@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -169,6 +171,20 @@ def test_half_steps_survive_totals_beyond_float16() -> None:
     x = np.zeros((1, 100_000), np.float16)
     [found] = run_ge("SoftmaxV2", [x], {"_x_half_steps": True})
     np.testing.assert_array_equal(found, np.full(x.shape, 1e-5, np.float16))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32])
+@pytest.mark.parametrize(("type", "meaning"), [("SoftmaxV2", lambda p: p), ("LogSoftmaxV2", np.log)])
+def test_a_row_that_is_masked_throughout_is_uniform_in_half_precision_only(
+    type: str, meaning: Callable[[np.ndarray], np.ndarray], dtype: Any
+) -> None:
+    x = np.array([[-np.inf] * 4, [-np.inf, 1, 1, -np.inf], [np.nan, 0, 0, 0]], dtype)
+    masked = np.full(4, np.nan if dtype is np.float32 else 0.25)
+    with np.errstate(divide="ignore"):
+        expected = meaning(np.array([masked, [0, 0.5, 0.5, 0], [np.nan] * 4]))
+    [found] = run_ge(type, [x])
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found.astype(np.float64), expected.astype(dtype).astype(np.float64))
 
 
 def test_hard_max_takes_the_first_of_equals() -> None:

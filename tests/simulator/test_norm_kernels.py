@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -138,6 +139,17 @@ def test_softmax_in_half_steps(dtype: Any, shape: tuple[int, ...]) -> None:
 def test_softmax_of_large_and_special_values(type: str) -> None:
     x = np.array([[1e4, 0, -1e4], [-np.inf, 1, 2], [np.nan, 1, 2], [3, 3, 3]], np.float32)
     check_kernel(type, [x], kernel=None)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("attrs", [{}, {"_x_half_steps": True}])
+def test_softmax_of_rows_that_are_masked_throughout(dtype: Any, attrs: dict[str, Any]) -> None:
+    x = tensor(300, 200, dtype=dtype)
+    x[7], x[8, 3:] = -np.inf, -np.inf
+    [found] = run_model(single("SoftmaxV2", [x], attrs), [x], poison=0xFF)
+    np.testing.assert_allclose(found[7].astype(np.float64), 1 / 200, rtol=1e-2)
+    assert not found[8, 3:].any()
+    np.testing.assert_allclose(found.astype(np.float64).sum(axis=1), 1, rtol=1e-2)
 
 
 @pytest.mark.parametrize("dtype", FLOAT_TYPES)
