@@ -72,7 +72,7 @@ class Dumper:
     ) -> None:
         self.settings = settings
         self._root = Path(settings.path)
-        check_writable(self._root / MANIFEST, code=CODE)
+        _check_writable(self._root)
         self._device, self._name = device, sanitised(name)[:MAX_MODEL_NAME] or "model"
         self._warn = warn
         selection = select(model.graph, model.plan, settings.layers, extra=settings.extra)
@@ -253,6 +253,13 @@ class Dumper:
         except BaseException:
             run.folder.discard()
             raise
+
+
+def _check_writable(folder: Path) -> None:
+    try:
+        check_writable(folder / MANIFEST, code=CODE)
+    except ReportedError as fault:
+        raise ReportedError(CODE, file=str(folder), errmsg=fault.fields["errmsg"]) from fault
 
 
 def _described(

@@ -48,8 +48,7 @@ _WIDENED = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uin
 
 def groups_of(desc: TensorDesc) -> int:
     """Return the number of groups that a filter's layout is made with: 1 unless it has some."""
-    groups = int(getattr(desc, "sub_format", 0))
-    return groups if groups > 1 and desc.format in GROUPED_FORMATS else 1
+    return desc.sub_format if desc.sub_format > 1 and desc.format in GROUPED_FORMATS else 1
 
 
 def in_origin(array: Array, desc: TensorDesc) -> Array:

@@ -11,8 +11,15 @@ import numpy as np
 from ge.graph import Graph, Node, NodeOut, Shape, Tensor, TensorDesc
 from ge.graph.types import Format, data_type_of
 from ge.ops import infer_node
+from ge.options import CompileOptions, Environment
 from ge.plan import Block, GraphPlan, Plan, Task, align
+from ge.session import CompileSession
 from ge.tensor_memory import is_computing, memory_size
+from ge.text import parse_graph
+from passes.build.memory_plan import PlanMemory
+from passes.build.task_list import BuildTasks
+from passes.infer.infer_shapes import InferShapes
+from passes.prepare.add_net_output import AddNetOutput
 from simulator.loader import ExecutionPlan, load
 
 
@@ -47,6 +54,14 @@ def plan_model(graph: Graph, outputs: Sequence[NodeOut]) -> PlannedModel:
         if is_computing(node):
             plan.tasks.append(Task(node.name))
     return PlannedModel(graph, Plan({graph.name: plan}))
+
+
+def planned(text: str) -> PlannedModel:
+    """Return the graph that a text stands for, with the memory plan of a compile and without its fusions."""
+    graph, session = parse_graph(text), CompileSession(CompileOptions(), Environment())
+    for step in (AddNetOutput(), InferShapes(), BuildTasks(), PlanMemory()):
+        step.run(graph, session)
+    return PlannedModel(graph, session.plan)
 
 
 def single(

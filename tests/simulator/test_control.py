@@ -15,22 +15,11 @@ from ge.options import CompileOptions, Environment
 from ge.plan import Block, Plan
 from ge.session import CompileSession
 from ge.text import parse_graph
-from passes.build.memory_plan import PlanMemory
-from passes.build.task_list import BuildTasks
-from passes.infer.infer_shapes import InferShapes
 from passes.prepare.add_net_output import AddNetOutput
 from simulator import InferSession
 from simulator.control import Copies
 from simulator.loader import load
-from tests.simulator.planned_model import PlannedModel, run_model
-
-
-def planned(text: str) -> PlannedModel:
-    graph, session = parse_graph(text), CompileSession(CompileOptions(), Environment())
-    for step in (AddNetOutput(), InferShapes(), BuildTasks(), PlanMemory()):
-        step.run(graph, session)
-    assert session.plan.is_static
-    return PlannedModel(graph, session.plan)
+from tests.simulator.planned_model import planned, run_model
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------
