@@ -28,7 +28,7 @@ def build_concat(request: KernelRequest) -> Kernel | None:
     if rank == 0:
         return None
     axis %= rank
-    return _joining("concat", request, slots, [request.shape(slot)[axis] for slot in slots], axis)
+    return joining("concat", request, slots, [request.shape(slot)[axis] for slot in slots], axis)
 
 
 @kernel("Pack")
@@ -37,10 +37,10 @@ def build_pack(request: KernelRequest) -> Kernel | None:
     if any(desc is None for desc in request.inputs):
         return None
     axis = request.op.axis % len(request.outputs[0].shape)
-    return _joining("pack", request, list(range(len(request.inputs))), [1] * len(request.inputs), axis)
+    return joining("pack", request, list(range(len(request.inputs))), [1] * len(request.inputs), axis)
 
 
-def _joining(name: str, request: KernelRequest, slots: list[int], parts: list[int], axis: int) -> Kernel:
+def joining(name: str, request: KernelRequest, slots: list[int], parts: list[int], axis: int) -> Kernel:
     """Bind copies of the inputs in ``slots``, which take ``parts`` positions of ``axis`` of the output."""
     shape = request.outputs[0].shape
     outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])

@@ -7,7 +7,7 @@ planes or samples at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -36,32 +36,14 @@ _PADDING = {"MaxPoolV3": "padding_mode", "AvgPoolV2": "padding_mode"}
 def build_max_pool(request: KernelRequest) -> Kernel | None:
     """Bind a maximum over windows."""
     windows = _windows(request)
-    if windows is None:
-        return None
-    dtype = compute_dtype(request.dtype())
-    return _pooling("max-pool", request, windows, np.maximum, lowest(dtype), None)
+    return None if windows is None else _over_planes(maximum_over(request, windows), request)
 
 
 @kernel("AvgPool", "AvgPoolV2", "AvgPool3D", dtypes=FLOATS)
 def build_average_pool(request: KernelRequest) -> Kernel | None:
     """Bind a mean over windows, with or without the padding, or a sum divided by a fixed number."""
     windows = _windows(request)
-    if windows is None:
-        return None
-    op, dtype = request.op, compute_dtype(request.dtype())
-    divisor = getattr(op, "divisor_override", 0)
-    if divisor:
-        return _pooling("sum-pool", request, windows, np.add, 0, np.full([1] * (len(windows) + 1), divisor, dtype))
-    if request.type == "AvgPool3D":
-        counts_padding = op.count_include_pad
-    else:
-        counts_padding = request.type == "AvgPoolV2" and not op.exclusive
-    counts = np.ones([1] * (len(windows) + 1), dtype)
-    for axis, window in enumerate(windows, start=1):
-        per_axis = tap_counts(window, counts_padding).astype(dtype)
-        per_axis = per_axis[:1] if (per_axis == per_axis[0]).all() else per_axis
-        counts = counts * per_axis.reshape([-1 if i == axis else 1 for i in range(len(windows) + 1)])
-    return _pooling("average-pool", request, windows, np.add, 0, counts)
+    return None if windows is None else _over_planes(mean_over(request, windows), request)
 
 
 @kernel("GlobalAveragePool", dtypes=FLOATS)
@@ -71,19 +53,54 @@ def build_global_average(request: KernelRequest) -> Kernel | None:
     if len(shape) < 3 or not prod(shape):
         return None
     axis = channel_axis(request.op.get("_x_data_format", "NCHW"), len(shape))
-    sizes = shape[2:] if axis == 1 else shape[1:-1]
-    windows = [Window(size, size, 1, 1, 0, 0, 1) for size in sizes]
-    counts = np.full([1] * (len(sizes) + 1), prod(sizes), compute_dtype(request.dtype()))
-    return _pooling("global-average", request, windows, np.add, 0, counts, is_channels_last=axis != 1)
+    what = global_mean(request, shape[2:] if axis == 1 else shape[1:-1])
+    return _over_planes(what, request, is_channels_last=axis != 1)
 
 
 def _windows(request: KernelRequest) -> list[Window] | None:
-    op, form, shape = request.op, request.op.data_format, request.shape()
+    form, shape = request.op.data_format, request.shape()
     if form not in _CHANNELS_FIRST + _CHANNELS_LAST or not prod(shape) or not prod(request.outputs[0].shape):
         return None
-    sizes = shape_channels_first(shape, form)[2:]
-    ceil = bool(getattr(op, "ceil_mode", 0))
-    return pool_windows(op, sizes, attribute=_PADDING.get(request.type, "padding"), ceil=ceil)
+    return windows_of(request, shape_channels_first(shape, form)[2:])
+
+
+def windows_of(request: KernelRequest, sizes: Sequence[int]) -> list[Window]:
+    """Return the windows of a pooling operator over its spatial axes, whatever holds them."""
+    ceil = bool(getattr(request.op, "ceil_mode", 0))
+    return pool_windows(request.op, sizes, attribute=_PADDING.get(request.type, "padding"), ceil=ceil)
+
+
+def maximum_over(request: KernelRequest, windows: Sequence[Window]) -> Pooling:
+    """Return the maximum over windows; where it is taken is still open."""
+    computed = compute_dtype(request.dtype())
+    return Pooling("max-pool", windows, numpy_dtype(request.dtype()), computed, np.maximum, lowest(computed))
+
+
+def mean_over(request: KernelRequest, windows: Sequence[Window]) -> Pooling:
+    """Return the mean (or sum) over windows that an average pool takes; where it is taken is still open."""
+    op, computed = request.op, compute_dtype(request.dtype())
+    what = Pooling("average-pool", windows, numpy_dtype(request.dtype()), computed, np.add, 0)
+    divisor = getattr(op, "divisor_override", 0)
+    if divisor:
+        return replace(what, name="sum-pool", divisors=np.full([1] * (len(windows) + 1), divisor, computed))
+    if request.type == "AvgPool3D":
+        counts_padding = op.count_include_pad
+    else:
+        counts_padding = request.type == "AvgPoolV2" and not op.exclusive
+    counts = np.ones([1] * (len(windows) + 1), computed)
+    for axis, window in enumerate(windows, start=1):
+        per_axis = tap_counts(window, counts_padding).astype(computed)
+        per_axis = per_axis[:1] if (per_axis == per_axis[0]).all() else per_axis
+        counts = counts * per_axis.reshape([-1 if i == axis else 1 for i in range(len(windows) + 1)])
+    return replace(what, divisors=counts)
+
+
+def global_mean(request: KernelRequest, sizes: Sequence[int]) -> Pooling:
+    """Return the mean over whole spatial axes; where it is taken is still open."""
+    computed = compute_dtype(request.dtype())
+    windows = [Window(size, size, 1, 1, 0, 0, 1) for size in sizes]
+    counts = np.full([1] * (len(sizes) + 1), prod(sizes), computed)
+    return Pooling("global-average", windows, numpy_dtype(request.dtype()), computed, np.add, 0, counts)
 
 
 class _AxisReduction:
@@ -117,19 +134,22 @@ class _AxisReduction:
 
 
 @dataclass(frozen=True)
-class _Pooling:
-    """Windows of [planes, sizes..., tail...] combined by ``ufunc`` (identity ``fill``) and divided by ``divisors``."""
+class Pooling:
+    """Windows of [planes, sizes..., tail...] combined by ``ufunc`` (identity ``fill``) and divided by ``divisors``.
+
+    ``divisors`` are [1, counts...] with an axis more per axis of the tail.
+    """
 
     name: str
-    planes: int
     windows: Sequence[Window]
-    tail: list[int]
-    """Channels, where they come last."""
     dtype: np.dtype[Any]
     computed: np.dtype[Any]
     ufunc: np.ufunc
     fill: float
-    divisors: Array | None
+    divisors: Array | None = None
+    planes: int = 1
+    tail: tuple[int, ...] = ()
+    """Channels, where they come last."""
 
     @property
     def is_narrow(self) -> bool:
@@ -148,33 +168,28 @@ class _Pooling:
         return min(max(BLOCK_BYTES // (plane * prod(self.tail) * self.computed.itemsize), 1), self.planes)
 
 
-def _pooling(
-    name: str,
-    request: KernelRequest,
-    windows: Sequence[Window],
-    ufunc: np.ufunc,
-    fill: float,
-    divisors: Array | None,
-    *,
-    is_channels_last: bool | None = None,
-) -> Kernel:
-    """Bind windows combined by ``ufunc`` (identity ``fill``) and divided by ``divisors`` [1, counts...]."""
-    shape, dtype = request.shape(), numpy_dtype(request.dtype())
+def _over_planes(what: Pooling, request: KernelRequest, *, is_channels_last: bool | None = None) -> Kernel:
+    """Take a pool over the planes of plain data."""
+    shape = request.shape()
     if is_channels_last is None:
         is_channels_last = request.op.data_format in _CHANNELS_LAST
-    if divisors is not None and is_channels_last:
-        divisors = divisors[..., np.newaxis]
-    planes = shape[0] if is_channels_last else shape[0] * shape[1]
-    tail = [shape[-1]] if is_channels_last else []
-    computed = compute_dtype(request.dtype())
-    what = _Pooling(name, planes, windows, tail, dtype, computed, ufunc, fill, divisors)
-    is_dense = prod(w.stride for w in windows) <= MAX_WASTE and all(w.kernel <= MAX_FLAT_TAPS for w in windows)
-    if is_dense and all(w.count > 1 or w.kernel == 1 for w in windows) and any(w.kernel > 1 for w in windows):
+    if not is_channels_last:
+        return bind_pooling(replace(what, planes=shape[0] * shape[1]))
+    divisors = None if what.divisors is None else what.divisors[..., np.newaxis]
+    return bind_pooling(replace(what, planes=shape[0], tail=(shape[-1],), divisors=divisors))
+
+
+def bind_pooling(what: Pooling) -> Kernel:
+    """Return the faster of both ways for a pool that says where it is taken."""
+    is_dense = prod(w.stride for w in what.windows) <= MAX_WASTE and all(
+        w.kernel <= MAX_FLAT_TAPS for w in what.windows
+    )
+    if is_dense and all(w.count > 1 or w.kernel == 1 for w in what.windows) and any(w.kernel > 1 for w in what.windows):
         return _flat(what)
     return _by_axis(what)
 
 
-def _by_axis(what: _Pooling) -> Kernel:
+def _by_axis(what: Pooling) -> Kernel:
     """Way 1: results of one axis after the other, each as small as the strides make it."""
     steps = [
         _AxisReduction(axis, window, what.ufunc, what.fill)
@@ -218,7 +233,7 @@ def _by_axis(what: _Pooling) -> Kernel:
     return Kernel(what.name, run, layout.size)
 
 
-def _flat(what: _Pooling) -> Kernel:
+def _flat(what: Pooling) -> Kernel:
     """Way 2: padded planes as one long row, combined with itself shifted; what is wanted is picked at the end.
 
     Long rows run several times faster than short ones, which outweighs positions that nobody wants.
