@@ -22,6 +22,7 @@ from ge.formats.packed_format import PackedFormat, primary_format
 from ge.formats.reshape_type import FORBIDDEN, expand_by_mask, expand_dims, reshape_mask
 from ge.formats.storage_shape import Blocking, RnnSizes, storage_shape
 from ge.formats.storage_view import (
+    is_origin_layout,
     lay_out,
     lay_out_as_origin,
     lies_in_origin,
@@ -55,6 +56,7 @@ __all__ = [
     "expand_dims",
     "full_rank",
     "index_map",
+    "is_origin_layout",
     "is_private",
     "is_shown_as_stored",
     "lay_out",

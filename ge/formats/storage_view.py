@@ -15,11 +15,17 @@ from ge.graph.tensor_desc import Shape, TensorDesc
 from ge.graph.types import FORMAT_TEXT, Format
 
 
+def is_origin_layout(format: Format, origin_format: Format) -> bool:
+    """Tell whether a tensor of ``origin_format`` that is stored in ``format`` lies as its origin view says.
+
+    ND beside named axes is no other layout.
+    """
+    return format == origin_format or (Format.FORMAT_ND in (format, origin_format) and not is_private(format))
+
+
 def lies_in_origin(desc: TensorDesc) -> bool:
-    """Tell whether a tensor lies in memory as its origin view says; ND beside named axes is no other layout."""
-    if desc.format == desc.origin_format:
-        return True
-    return Format.FORMAT_ND in (desc.format, desc.origin_format) and not is_private(desc.format)
+    """Tell whether a tensor lies in memory as its origin view says."""
+    return is_origin_layout(desc.format, desc.origin_format)
 
 
 def stored_shape(desc: TensorDesc, cubes: CubeSizes = SERVER_CUBES) -> Shape:

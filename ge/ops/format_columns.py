@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ge.formats import GROUPED_FORMATS, SERVER_CUBES, CubeSizes, is_private
+from ge.formats import GROUPED_FORMATS, SERVER_CUBES, CubeSizes, is_origin_layout
 from ge.graph.node import Node
 from ge.graph.tensor_desc import TensorDesc
 from ge.graph.types import Format
@@ -170,11 +170,18 @@ def is_heavy(node: Node) -> bool:
 
 def is_laid_out_as(column: FormatColumn, node: Node) -> bool:
     """Tell whether the descriptors of ``node`` say what ``column`` asks for."""
-    pairs = [*zip(column.inputs, node.input_descs, strict=True), *zip(column.outputs, node.output_descs, strict=True)]
-    return all(_agrees(layout, desc) for layout, desc in pairs if layout is not None)
-
-
-def _agrees(layout: Format, desc: TensorDesc | None) -> bool:
-    if desc is None:
+    sources = [None if source is None else source.desc for source in node.inputs]
+    inputs = zip(column.inputs, node.input_descs, sources, strict=True)
+    if not all(_agrees(column, layout, desc, source) for layout, desc, source in inputs if layout is not None):
         return False
-    return desc.format == layout if layout != Format.FORMAT_ND else not is_private(desc.format)
+    outputs = zip(column.outputs, node.output_descs, strict=True)
+    return all(_agrees(column, layout, desc, desc) for layout, desc in outputs)
+
+
+def _agrees(column: FormatColumn, layout: Format, desc: TensorDesc | None, made: TensorDesc | None) -> bool:
+    """Tell whether a descriptor has the layout. In its origin view a tensor lies as its producer names the axes."""
+    if desc is None or made is None:
+        return False
+    if layout != Format.FORMAT_ND:
+        return desc.format == layout and desc.sub_format == column.sub_format(layout)
+    return is_origin_layout(desc.format, made.origin_format)

@@ -44,6 +44,8 @@ _RANKS = {
     Format.FORMAT_NDC1HWC0: 5,
     Format.FORMAT_FRACTAL_Z_3D: 5,
 }
+_IMAGES = frozenset({Format.FORMAT_NC1HWC0, Format.FORMAT_NC1HWC0_C04, Format.FORMAT_NDC1HWC0})
+"""Layouts of feature maps; a filter (HWCN) never lies in one."""
 _SMALL = frozenset({Format.FORMAT_NC1HWC0_C04, Format.FORMAT_FRACTAL_Z_C04})
 _SMALL_CHANNELS = 4
 _FILTERS = frozenset({Format.FORMAT_FRACTAL_Z, Format.FORMAT_FRACTAL_Z_C04, Format.FORMAT_FRACTAL_Z_3D})
@@ -118,6 +120,8 @@ class NodeTensors:
             return False
         rank, wanted = len(desc.origin_shape), _RANKS.get(format)
         if (rank != wanted if wanted is not None else rank < 2) or not can_transfer(desc.origin_format, format):
+            return False
+        if format in _IMAGES and AXES[desc.origin_format][0] != "N":
             return False
         return format not in _SMALL or extent(desc, "C") <= _SMALL_CHANNELS
 

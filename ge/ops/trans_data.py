@@ -1,9 +1,9 @@
-"""TransData: the same tensor in another storage format."""
+"""TransData: the same tensor in another storage format. ReFormat: the same bytes under another name of their axes."""
 
 from __future__ import annotations
 
 from ge.ops.inference import same_as
-from ge.ops.registry import OpDef, register
+from ge.ops.registry import Array, OpDef, operator, register
 from ge.ops.signature import parse_signature
 
 # The origin view stays as it is; what lies in memory differs by format, so plain arrays cannot say what it means.
@@ -16,3 +16,8 @@ register(
         None,
     )
 )
+
+
+@operator("ReFormat(x)", infer=same_as("x"), exact_types=True)
+def re_format(op: object, x: Array) -> Array:
+    return x
