@@ -8,7 +8,7 @@ from ge.formats import cube_sizes, is_private
 from ge.formats.cube_sizes import CubeSizes
 from ge.graph import DataType, Graph, Node
 from ge.session import CompileSession
-from passes.format.trans_ops.trans_op import bypass, chains, input_desc, is_lossy
+from passes.format.trans_ops.trans_op import bypass, chains, has_gap, input_desc, is_lossy
 
 
 class CastRemove:
@@ -44,8 +44,8 @@ def _shorten(graph: Graph, chain: list[Node], cubes: CubeSizes) -> bool:
     seen: dict[DataType, int] = {input_desc(chain[0]).data_type: 0}
     for node in chain:
         before, after = input_desc(node).data_type, node.output_descs[0].data_type
-        if node.type != "Cast" or _has_gap(node):
-            if before != after or _has_gap(node):
+        if node.type != "Cast" or has_gap(node):
+            if has_gap(node):
                 seen.clear()
             kept.append(node)
             seen[after] = len(kept)
@@ -69,13 +69,6 @@ def _shorten(graph: Graph, chain: list[Node], cubes: CubeSizes) -> bool:
         seen = {dtype: place for dtype, place in seen.items() if place <= start} | {after: len(kept)}
         changed = True
     return changed
-
-
-def _has_gap(node: Node) -> bool:
-    """Tell whether a node takes its input for something else than what the producer makes."""
-    source, own = node.input(0), input_desc(node)
-    assert source is not None
-    return own.data_type != source.desc.data_type or (node.type == "Cast" and own.shape != node.output_descs[0].shape)
 
 
 def _fits(node: Node, dtype: DataType, cubes: CubeSizes) -> bool:

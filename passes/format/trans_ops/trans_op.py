@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from ge.graph import DataType, Graph, Node, NodeOut, TensorDesc
+from ge.formats import is_private
+from ge.graph import DataType, Format, Graph, Node, NodeOut, Shape, Tensor, TensorDesc, same_dim
+from ge.ops.registry import definition
+from ge.tensor_memory import LOAD_TIME_CONST
 
-TRANS_OPS = frozenset(
-    {"Cast", "ExpandDims", "ReFormat", "Reshape", "Squeeze", "SqueezeV2", "SqueezeV3", "TransData", "Transpose"}
-    | {"TransposeD", "Unsqueeze", "UnsqueezeV2", "UnsqueezeV3"}
-)
-"""Operators whose result is input 0 in another form; further inputs are constants that say how."""
+RESHAPES = frozenset({"ExpandDims", "Reshape", "Squeeze", "SqueezeV3", "Unsqueeze", "UnsqueezeV3"})
+"""Operators that give other dims to the same elements in the same order: views, which cost nothing here."""
+TRANSPOSES = frozenset({"Transpose", "TransposeD"})
+TRANS_OPS = RESHAPES | TRANSPOSES | {"Cast", "TransData"}
+"""Operators whose result is input 0 in another form; further inputs say how."""
 
 ORIGINS = "_datadump_original_op_names"
 
@@ -36,8 +39,8 @@ _EXACT_FLOATS = {
 
 
 def is_trans_op(node: Node) -> bool:
-    """Tell whether a node only changes the form of its input 0."""
-    return node.type in TRANS_OPS and node.input(0) is not None and len(node.output_descs) == 1
+    """Tell whether a node only changes the form of its input 0, in each run anew."""
+    return node.type in TRANS_OPS and node.input(0) is not None and not node.attrs.get(LOAD_TIME_CONST)
 
 
 def input_desc(node: Node) -> TensorDesc:
@@ -75,6 +78,56 @@ def is_lossy(node: Node) -> bool:
     return not (source in _DIGITS and target in _DIGITS) or bool(node.attrs.get(ORIGINS))
 
 
+def is_static(desc: TensorDesc) -> bool:
+    """Tell whether all dims of both views are known."""
+    return not (desc.shape.is_unknown_shape() or desc.origin_shape.is_unknown_shape())
+
+
+def same_shape(one: Shape, other: Shape) -> bool:
+    """Tell whether two shapes are certainly equal."""
+    return len(one) == len(other) and not one.is_unknown_rank() and all(map(same_dim, one, other))
+
+
+def same_tensor(one: TensorDesc, other: TensorDesc) -> bool:
+    """Tell whether two tensors of equal elements certainly are equal bytes.
+
+    ND is no other layout than any with named axes. Origin shapes may differ where the origin formats do: then both are
+    readings of one storage shape.
+    """
+    if (one.sub_format, one.data_type) != (other.sub_format, other.data_type):
+        return False
+    is_nd = Format.FORMAT_ND in (one.format, other.format) and not is_private(one.format) | is_private(other.format)
+    if one.format != other.format and not is_nd:
+        return False
+    is_same_origin = one.origin_format != other.origin_format or same_shape(one.origin_shape, other.origin_shape)
+    return is_same_origin and same_shape(one.shape, other.shape)
+
+
+def has_gap(node: Node) -> bool:
+    """Tell whether a trans-op does not do what its type says: it takes its input for something else than what the
+    producer makes, or changes the element type (a Cast: anything else)."""
+    source, before, after = node.input(0), input_desc(node), node.output_descs[0]
+    if source is None or before.layout != source.desc.layout:
+        return True
+    if node.type == "Cast":
+        return (before.shape, before.format, before.sub_format) != (after.shape, after.format, after.sub_format)
+    return before.data_type != after.data_type
+
+
+def permutation(node: Node) -> list[int] | None:
+    """Return the constant permutation of a Transpose."""
+    if node.type == "TransposeD":
+        perm = definition(node).attributes(node.attrs).perm
+    else:
+        source = node.input(1) if node.type == "Transpose" else None
+        value = None if source is None or source.node.type != "Const" else source.node.attrs.get("value")
+        perm = value.array.ravel().tolist() if isinstance(value, Tensor) else None
+    if perm is None:
+        return None
+    rank = len(perm)
+    return [axis % rank for axis in perm] if all(-rank <= axis < rank for axis in perm) else None
+
+
 def only_reader(out: NodeOut) -> Node | None:
     """Return the node that alone reads a tensor, by one input; ``None`` if there are others, or a result is read."""
     readers = out.node.consumers(out.index)
@@ -104,36 +157,44 @@ def chains(graph: Graph) -> list[list[Node]]:
     return found
 
 
+def relink(graph: Graph, old: NodeOut, new: NodeOut) -> None:
+    """Let every reader of ``old`` read ``new``; what readers take its axes for stays."""
+    for reader in old.node.consumers(old.index):
+        meant = reader.node.input_descs[reader.index]
+        graph.set_input(reader.node, reader.index, new)
+        own = reader.node.input_descs[reader.index]
+        if meant is not None and own is not None:
+            own.origin_format = meant.origin_format
+    graph.replace_uses(old, new)  # results of a graph without NetOutput
+
+
 def bypass(graph: Graph, node: Node, source: NodeOut | None = None) -> None:
     """Take a trans-op out: its readers read ``source``, by default what it reads.
 
     Control edges are handed on: readers wait for what the node waited for, what waited for it waits for the producer.
     Constants that nobody else reads go too.
     """
-    sources = [s for s in node.inputs if s is not None]
-    target = sources[0] if source is None else source
+    own = node.input(0) if source is None else source
+    assert own is not None
     readers = [reader.node for reader in node.consumers(0)]
-    graph.replace_uses(node.output(), target)
-    move_controls(graph, [node], readers, target)
+    relink(graph, node.output(), own)
+    remove(graph, node, own, readers)
+
+
+def remove(graph: Graph, node: Node, source: NodeOut, readers: list[Node]) -> None:
+    """Remove a trans-op that nobody reads any more, and hand on its control edges.
+
+    ``readers`` read its result before; ``source`` is what they read now.
+    """
+    for before in node.control_inputs:
+        for reader in dict.fromkeys(readers):
+            if reader is not before and not reader.is_removed:
+                graph.add_control(before, reader)
+    for after in node.control_outputs:
+        if source.node.type not in ("Data", "Const") and after is not source.node:
+            graph.add_control(source.node, after)
+    constants = [s.node for s in node.inputs if s is not None and s.node.type == "Const"]
     graph.remove_unread(node)
-    remove_unread_constants(graph, sources)
-
-
-def move_controls(graph: Graph, removed: list[Node], readers: list[Node], source: NodeOut) -> None:
-    """Hand on the control edges of nodes that are about to go, of which ``readers`` read the last and ``source`` fed
-    the first: removal of a node passes them from its predecessors to its successors, which is not all."""
-    for node in removed:
-        for before in node.control_inputs:
-            for reader in dict.fromkeys(readers):
-                if reader is not before:
-                    graph.add_control(before, reader)
-        for after in node.control_outputs:
-            if source.node.type not in ("Data", "Const") and after is not source.node:
-                graph.add_control(source.node, after)
-
-
-def remove_unread_constants(graph: Graph, sources: list[NodeOut]) -> None:
-    """Remove those of ``sources`` that are constants and have no reader any more."""
-    for constant in dict.fromkeys(s.node for s in sources):
-        if constant.type == "Const" and not constant.is_removed and not graph.is_read(constant):
+    for constant in dict.fromkeys(constants):
+        if not constant.is_removed and not graph.is_read(constant):
             graph.remove_unread(constant)
