@@ -83,6 +83,7 @@ class Dumper:
         self._inputs = {node.name: place for place, node in enumerate(model.graph.data_nodes())}
         self._clock = Clock()
         self._folder: Path | None = None
+        self._older = self._root
         self._runs = 0
         self._run: _Run | None = None
         self._is_space_checked = False
@@ -130,12 +131,12 @@ class Dumper:
             yield
         except ReportedError as fault:
             if fault.code == CODE:
-                run.folder.discard()
+                run.folder.discard(self._older)
             else:
                 self._finish(run, number, fault)  # what came before the node that failed is what one wants to see
             raise
         except BaseException:
-            run.folder.discard()
+            run.folder.discard(self._older)
             raise
         else:
             self._finish(run, number)
@@ -165,6 +166,7 @@ class Dumper:
     # -- writing -------------------------------------------------------------------------------------------------------
     def _home(self) -> Path:
         if self._folder is None:
+            self._older = next(path for path in (self._root, *self._root.parents) if path.exists())
             stamped = new_folder(self._root)
             self._folder = stamped / str(self._device) / self._name / str(MODEL_ID)
         return self._folder
@@ -251,7 +253,7 @@ class Dumper:
         try:
             run.folder.finish(manifest, run.files)
         except BaseException:
-            run.folder.discard()
+            run.folder.discard(self._older)
             raise
 
 

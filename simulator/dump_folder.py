@@ -87,9 +87,14 @@ class RunFolder:
                 _write_lists(file, manifest, files)
             os.rename(self._unfinished, self.path)
 
-    def discard(self) -> None:
-        """Remove what has been written."""
+    def discard(self, inside: Path) -> None:
+        """Remove what has been written, and the folders around it, inside of another, that are empty then."""
         shutil.rmtree(self._unfinished, ignore_errors=True)
+        with suppress(OSError):  # the first one that is not empty ends it
+            for folder in (self.path.parent, *self.path.parent.parents):
+                if folder == inside:
+                    break
+                folder.rmdir()
 
 
 def _write_lists(file: TextIO, manifest: Mapping[str, object], files: Sequence[Mapping[str, object]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ge.graph.attributes import shown
@@ -69,7 +69,7 @@ def rewrite(boundary: Boundary, replacement: Replacement, pass_name: str = "") -
     copies = _copy_nodes(boundary, replacement)
     new = list(copies.values())
     origins.inherit(old, new)
-    origins.record_origins(old, new)
+    origins.record_origins(old, [*new, *_inner_nodes(new)])
     if pass_name:
         origins.record_pass(old, new, pass_name)
     targets = [_mapped(target, boundary, replacement, copies) for target in replacement.outputs]
@@ -149,6 +149,17 @@ def _free_graph_name(root: Graph, stem: str) -> str:
 def _numbered(stem: str) -> Iterator[str]:
     yield stem
     yield from (f"{stem}_{number}" for number in itertools.count(1))
+
+
+def _inner_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Iterate over the nodes that make something in the bodies of ``nodes``, and in theirs."""
+    waiting = list(nodes)
+    while waiting:
+        caller = waiting.pop()
+        for name in dict.fromkeys(name for _, name in caller.subgraphs):
+            made = [node for node in caller.graph.root.subgraphs[name] if node.type not in ("Data", "NetOutput")]
+            yield from made
+            waiting += made
 
 
 def _copy_body(source: Graph, body: Graph, name: str, root: Graph) -> Graph:

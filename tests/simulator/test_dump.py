@@ -482,6 +482,26 @@ def test_a_full_disk_leaves_no_part_of_a_run(tmp_path: Path, monkeypatch: pytest
     np.testing.assert_allclose(session.infer([X])[0][:, 0], np.exp(-4 * X), rtol=1e-6)
 
 
+@pytest.mark.parametrize("existing", [".", "a", "a/b"])
+def test_only_folders_that_the_dump_made_are_removed(
+    existing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / existing).mkdir(parents=True, exist_ok=True)
+    session = InferSession(0, planned(CHAIN), dump=tmp_path / "a" / "b")
+    before = sorted(tmp_path.rglob("*"))
+
+    def full(*args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(dump_module, "write", full)
+    with pytest.raises(ReportedError, match="R1044"):
+        session.infer([X])
+    assert sorted(tmp_path.rglob("*")) == before
+    monkeypatch.undo()
+    session.infer([X])
+    assert dumps(session)[0].ops() == ["m", "n", "e", "s"]
+
+
 def test_a_run_that_stops_keeps_what_was_dumped(tmp_path: Path) -> None:
     model = planned("""graph g(%x: f32[3]@ND) {
   %n = Neg(%x) -> f32[3]@ND
