@@ -39,7 +39,7 @@ def _widths(numbers: Sequence[int], rank: int, is_paired: bool = True, axes: Seq
 def _padded_dims(x: Sequence[int], widths: Widths, mode: str) -> list[int]:
     dims = []
     for dim, (before, after) in zip(x, widths, strict=True):
-        new = -1 if dim == -1 else dim + before + after
+        new = dim if before + after == 0 else -1 if dim == -1 else dim + before + after
         if dim != -1 and (new < 0 or (before < 0 and -before > dim) or (after < 0 and -after > dim)):
             raise Misfit(f"padding {before} and {after} cuts more than a dim of {dim} has")
         if dim != -1 and mode != "constant" and new > 0 and dim + min(before, 0) + min(after, 0) <= 0:

@@ -173,7 +173,8 @@ def _sizes(x: Sequence[int], offsets: Sequence[int], sizes: Sequence[int]) -> li
         raise Misfit(f"offsets {list(offsets)} and sizes {list(sizes)} do not fit shape {list(x)}")
     result = []
     for dim, offset, size in zip(x, offsets, sizes, strict=True):
-        taken = size if size != -1 else -1 if dim == -1 else dim - offset
+        rest = dim if offset == 0 else -1 if dim == -1 else dim - offset
+        taken = rest if size == -1 else size
         if offset < 0 or size < -1 or (dim != -1 and not 0 <= taken <= dim - offset):
             raise Misfit(f"offsets {list(offsets)} and sizes {list(sizes)} reach outside shape {list(x)}")
         result.append(taken)
