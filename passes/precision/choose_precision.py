@@ -163,7 +163,7 @@ class _Choice:
         """Tell whether a cube operator shall give fp32 for operands of half precision."""
         if node.type not in WIDE_RESULT or not any(dtype in CONCERNED - {FP32} for dtype in wanted):
             return False
-        if custom is not None and any(custom.outputs):
+        if custom is not None and custom.outputs and custom.outputs[0] is not None:
             return custom.outputs[0] is FP32
         is_kept = node in self.known or (self.kept is not None and self.kept.has(node))
         return not is_kept and self.rule is RULES["cube_fp16in_fp32out"] and FP16 in wanted

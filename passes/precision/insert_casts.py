@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ge.graph import DataType, Graph, NodeIn, NodeOut
+from ge.graph import DataType, Graph, Node, NodeIn, NodeOut
 from ge.session import CompileSession
 from ge.verify import UNSETTLED
 from passes.precision.casts import ConvertedConstants, add_cast
@@ -31,8 +31,11 @@ class InsertCasts:
         constants = ConvertedConstants(clips=session.options.is_weight_clip)
         changed = False
         for part in graph.all_graphs():
-            for (source, dtype), readers in _differing(part).items():
-                _insert(part, source, dtype, readers, constants)
+            order = list(part)
+            differing = _differing(part)
+            made = {_insert(part, *edge, readers, constants): None for edge, readers in differing.items()}
+            if made:
+                _put_before_readers(part, order, made)
                 changed = True
         for name, count in constants.clipped.items():
             session.info(f"constant {name}: {count} elements are out of the range of the narrower type and clamped")
@@ -54,7 +57,7 @@ def _differing(graph: Graph) -> Wanted:
 
 def _insert(
     graph: Graph, source: NodeOut, dtype: DataType, readers: list[NodeIn], constants: ConvertedConstants
-) -> None:
+) -> Node:
     if source.node.type == "Const":
         made = constants.add(graph, source, dtype)
     else:
@@ -65,6 +68,21 @@ def _insert(
         reader.node.input_descs[reader.index] = wanted  # may differ from the producer in more than the type
     if not graph.is_read(source.node) and source.node.type == "Const":
         graph.remove_unread(source.node)
+    return made.node
+
+
+def _put_before_readers(graph: Graph, order: list[Node], made: dict[Node, None]) -> None:
+    """Let each new node stand in front of its first reader: an order that was topological stays so."""
+    waiting, full = dict(made), []
+    for node in order:
+        if node.is_removed:
+            continue
+        for source in node.inputs:
+            if source is not None and source.node in waiting:
+                del waiting[source.node]
+                full.append(source.node)
+        full.append(node)
+    graph.reorder(full)
 
 
 def _is_unsettled(graph: Graph) -> bool:
