@@ -73,6 +73,8 @@ def _obstacle(concat: Node, parts: list[NodeOut], axis: int | None, split: Node,
         return f"{concat.name} ({concat.type}) does not undo {split.name} ({split.type})"
     if parts != list(split.outputs()):
         return f"{concat.name} joins other parts than all of {split.name} in their order"
+    if source.desc.origin_shape.is_unknown_rank():
+        return f"the rank of {source.node.name} is not known"
     rank = len(source.desc.origin_shape)
     own = _axis_of(split)
     if axis is None or own is None or axis % rank != own % rank:
