@@ -1,0 +1,132 @@
+"""Two compiles of a model compute the same tensors: their dumps in origin format, operator by operator."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+
+from ge.option_table import OPTIONS, Status
+from simulator import DumpMode, DumpSettings, InferSession
+from tests.end_to_end.agreement import Arrays, assert_agrees, compile_to
+
+Array = NDArray[Any]
+Original = tuple[str, int]
+"""A tensor of the user's model: name of its node, number of the output."""
+
+
+@dataclass(frozen=True)
+class Dumped:
+    """An output of an operator as a dump has it. ``original`` is ``None`` where there is none."""
+
+    op: str
+    index: int
+    original: Original | None
+    value: Array
+
+
+def dump_of(folder: Path, model: Path, inputs: Arrays, **options: object) -> list[Dumped]:
+    """Compile and run a model, and return the outputs of all its operators in origin format."""
+    folder.mkdir()
+    session = InferSession(0, str(compile_to(folder, model, inputs, **options)))
+    session.start_dump(DumpSettings(folder / "dump", DumpMode.OUTPUT))
+    session.infer([inputs[port.name] for port in session.get_inputs()])
+    assert session.dump_folder is not None
+    found = list(_outputs(Path(session.dump_folder, "0")))
+    shutil.rmtree(folder)
+    return found
+
+
+def _outputs(run: Path) -> Iterator[Dumped]:
+    for file in json.loads((run / "manifest.json").read_text())["files"]:
+        for tensor in file["tensors"]:
+            assert tensor["npy"] is not None, f"{file['op']}: {tensor['reason']}"
+            original = tensor["original"]
+            key = (original["name"], original["index"]) if file["original_names"] and original["name"] else None
+            yield Dumped(file["op"], tensor["index"], key, np.load(run / tensor["npy"]))
+
+
+def pairs(one: list[Dumped], other: list[Dumped]) -> Iterator[tuple[Dumped, Dumped]]:
+    """Yield the tensors that both have: of one name, or of one tensor of the original that each has once.
+
+    The front end makes several operators of some nodes; of these only names tell which is which.
+    """
+    names = {(dumped.op, dumped.index): dumped for dumped in other}
+    originals, own = _single(other), _single(one)
+    for dumped in one:
+        same = names.get((dumped.op, dumped.index))
+        if same is None and dumped.original is not None and own.get(dumped.original) is dumped:
+            same = originals.get(dumped.original)
+        if same is not None:
+            yield dumped, same
+
+
+def _single(dump: list[Dumped]) -> Mapping[Original, Dumped]:
+    counts = Counter(dumped.original for dumped in dump)
+    return {dumped.original: dumped for dumped in dump if dumped.original and counts[dumped.original] == 1}
+
+
+@pytest.fixture
+def network(
+    request: pytest.FixtureRequest,
+    digits_model: Path,
+    digits_samples: Arrays,
+    light_path: Callable[..., Path],
+    sample_model: Callable[[str], Any],
+    rng: np.random.Generator,
+) -> tuple[Path, Arrays]:
+    """A model and inputs for it."""
+    name: str = request.param
+    if name == "digits":
+        return digits_model, {"image": next(iter(digits_samples.values()))}
+    if name.startswith("light_"):
+        path = light_path(name)
+        graph_input = onnx.load(path, load_external_data=False).graph.input[0].name
+        return path, {graph_input: rng.standard_normal((1, 3, 224, 224), dtype=np.float32)}
+    sample = sample_model(f"onnx/{name}.onnx")
+    return sample.path, sample.inputs
+
+
+HAS_REFINEMENT = "format_refinement" in OPTIONS and OPTIONS["format_refinement"].status is not Status.NOT_YET
+WAYS = {
+    "fusions": ({"fusion_switch_file": "off.json"}, {}),
+    "refinement": ({"format_refinement": "0"}, {"format_refinement": "1"}),
+}
+"""What two compiles are made with: the plain one, and the one that rewrites more."""
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "fusions",
+        pytest.param(
+            "refinement",
+            marks=pytest.mark.skipif(not HAS_REFINEMENT, reason="there is no option --format_refinement yet"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("network", ["digits", "light_resnet50", "conv_zoo", "vit_tiny"], indirect=True)
+def test_both_compute_the_same_tensors(
+    network: tuple[Path, Arrays], way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("off.json").write_text('{"Switch": {"GraphFusion": {"ALL": "off"}}}')
+    plain, rewritten = (dump_of(tmp_path / str(i), *network, **how) for i, how in enumerate(WAYS[way]))
+    compared = list(pairs(rewritten, plain))
+    for mine, theirs in compared:
+        assert mine.value.shape == theirs.value.shape, f"{mine.op}:{mine.index} and {theirs.op}:{theirs.index}"
+        assert_agrees(mine.value, theirs.value)
+    own = [dumped for dumped in rewritten if dumped.original is not None]
+    assert len(compared) > 0.5 * len(own), "most tensors are compared"
+    assert any(np.ptp(mine.value) > 0 for mine, _ in compared if mine.value.dtype.kind == "f")
+    if way == "fusions":
+        assert any(mine.op != theirs.op for mine, theirs in compared), "what fusions made is compared too"
