@@ -254,20 +254,27 @@ def _value_or_empty(ctx: InferContext, name: str) -> Array | None:
     infer=_infer_resize,
 )
 def resize(op: Any, x: Array, roi: Array | None, scales: Array | None, sizes: Array | None) -> Array:
-    given = [[] if v is None else np.ravel(v).tolist() for v in (roi, scales, sizes)]
-    plans = _plans(op, x.shape, *given)
     y = x if op.mode == "nearest" or x.dtype.kind == "f" else x.astype(F32)
     is_outside = np.zeros([1] * x.ndim, bool)
-    for plan in plans:
-        if plan.out == plan.size and plan.scale == 1 and (plan.start, plan.end) == (0, 1):
-            continue
-        taps = _taps(op, plan)
-        y = resample(y, plan.axis, taps)
+    for axis, taps in resize_taps(op, x.shape, roi, scales, sizes):
+        y = resample(y, axis, taps)
         if taps.is_outside is not None:
-            is_outside = is_outside | taps.is_outside.reshape([-1 if i == plan.axis else 1 for i in range(x.ndim)])
+            is_outside = is_outside | taps.is_outside.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
     if is_outside.any():
         y = np.where(is_outside, y.dtype.type(op.extrapolation_value), y)
     return _within(y, x.dtype)
+
+
+def resize_taps(
+    op: Any, shape: Sequence[int], roi: Array | None, scales: Array | None, sizes: Array | None
+) -> list[tuple[int, Taps]]:
+    """Return the axes that a Resize of ``shape`` resamples, and how. Raises ``Misfit``."""
+    given = [[] if v is None else np.ravel(v).tolist() for v in (roi, scales, sizes)]
+    return [
+        (plan.axis, _taps(op, plan))
+        for plan in _plans(op, shape, *given)
+        if plan.out != plan.size or plan.scale != 1 or (plan.start, plan.end) != (0, 1)
+    ]
 
 
 def _within(y: Array, dtype: np.dtype[Any]) -> Array:
@@ -314,11 +321,22 @@ def _tf_coordinates(op: Any, size: int, out: int, given: float, is_nearest: bool
     exact_types=True,
 )
 def resize_nearest_neighbor(op: Any, x: Array, size: Array) -> Array:
-    for axis, out, given in zip(_image_axes(op), np.ravel(size).tolist(), op.scales, strict=True):
-        positions = _tf_coordinates(op, x.shape[axis], out, given, is_nearest=True)
-        rounded = np.floor(positions + F32(0.5)) if op.align_corners else np.floor(positions)
-        x = resample(x, axis, nearest_taps(rounded, x.shape[axis]))
+    for axis, taps in image_taps(op, x.shape, size, is_nearest=True):
+        x = resample(x, axis, taps)
     return x
+
+
+def image_taps(op: Any, shape: Sequence[int], size: Array, *, is_nearest: bool) -> list[tuple[int, Taps]]:
+    """Return how TensorFlow's operators resample height and width of an image to ``size``."""
+    found = []
+    for axis, out, given in zip(_image_axes(op), np.ravel(size).tolist(), op.scales, strict=True):
+        positions = _tf_coordinates(op, shape[axis], out, given, is_nearest)
+        if is_nearest:
+            rounded = np.floor(positions + F32(0.5)) if op.align_corners else np.floor(positions)
+            found.append((axis, nearest_taps(rounded, shape[axis])))
+        else:
+            found.append((axis, linear_taps(positions, shape[axis])))
+    return found
 
 
 def _bilinear_type(ctx: InferContext) -> DataType:
@@ -335,6 +353,6 @@ def _bilinear_type(ctx: InferContext) -> DataType:
 def resize_bilinear(op: Any, x: Array, size: Array) -> Array:
     """The result has the type ``dtype`` where the node says it, otherwise that of a floating x, or float32."""
     y = x if x.dtype.kind == "f" else x.astype(F32)
-    for axis, out, given in zip(_image_axes(op), np.ravel(size).tolist(), op.scales, strict=True):
-        y = resample(y, axis, linear_taps(_tf_coordinates(op, y.shape[axis], out, given, False), y.shape[axis]))
+    for axis, taps in image_taps(op, x.shape, size, is_nearest=False):
+        y = resample(y, axis, taps)
     return y

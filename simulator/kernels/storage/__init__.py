@@ -1,7 +1,19 @@
 """Kernels that work on storage layouts, by operator family; importing the package registers them."""
 
-from simulator.kernels.storage import conv, elementwise, trans_data
+from simulator.kernels.storage import (
+    channels,
+    conv,
+    conv_transpose,
+    elementwise,
+    join,
+    matmul,
+    pool,
+    reduce,
+    resize,
+    rows,
+    trans_data,
+)
 
-FAMILIES = (conv, elementwise, trans_data)
+FAMILIES = (channels, conv, conv_transpose, elementwise, join, matmul, pool, reduce, resize, rows, trans_data)
 
 __all__ = ["FAMILIES"]

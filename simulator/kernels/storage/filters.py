@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -55,7 +55,7 @@ class StoredFilter:
         return whole if whole.ndim == 6 else whole[:, :, :, np.newaxis]
 
     def reader(
-        self, request: KernelRequest, slot: int, layout: ScratchLayout, shapes: list[tuple[int, ...]], fill: Fill
+        self, request: KernelRequest, slot: int, layout: ScratchLayout, shapes: Sequence[tuple[int, ...]], fill: Fill
     ) -> Callable[[Array, Array], list[Array]]:
         """Return how to get matrices of ``shapes``, in type ``dtype``, from the stored filter and scratch.
 

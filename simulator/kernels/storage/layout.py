@@ -6,7 +6,7 @@ Lanes of padding hold zeros in memory, and every kernel leaves them so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 
 from ge.formats import AXES, FRACTAL_NZ_FORMATS, Blocking, IndexMap, expand_dims, index_map, is_private
 from ge.graph import Format, TensorDesc
+from ge.ops.registry import lookup
 from simulator.kernels.registry import PLAIN_FORMATS, Array, Inputs, Kernel, KernelRequest, Outputs, kernel
 
 NC1HWC0_FORMATS = (Format.FORMAT_NC1HWC0, Format.FORMAT_NC1HWC0_C04)
@@ -111,10 +112,45 @@ def padding_clearer(desc: TensorDesc) -> Callable[[Array], None] | None:
     return stored_map(desc).clear_padding
 
 
+# -- blocks and rows ---------------------------------------------------------------------------------------------------
+def copy_runs(target: Array, source: Array) -> None:
+    """Copy between arrays of equal shape and type; runs of the last axis that lie together in both are copied whole."""
+    item, length = source.itemsize, source.shape[-1]
+    if length > 1 and source.strides[-1] == target.strides[-1] == item:
+        run = np.dtype((np.void, item * length))
+        source, target = source.view(run), target.view(run)
+    np.copyto(target, source)
+
+
+def to_rows(blocks: Array, rows: Array) -> None:
+    """Copy [blocks, positions, lanes] to rows [positions, blocks x lanes]."""
+    copy_runs(rows.reshape(len(rows), len(blocks), -1), blocks.swapaxes(0, 1))
+
+
+def from_rows(rows: Array, blocks: Array) -> None:
+    """Copy rows [positions, blocks x lanes] to [blocks, positions, lanes]."""
+    copy_runs(blocks.swapaxes(0, 1), rows.reshape(len(rows), len(blocks), -1))
+
+
 # -- whole nodes -------------------------------------------------------------------------------------------------------
 def as_stored(desc: TensorDesc, shape: Sequence[int] | None = None) -> TensorDesc:
     """Describe the storage of a tensor as if its dims were all that is to be said about it."""
     return TensorDesc(desc.shape if shape is None else shape, Format.FORMAT_ND, desc.data_type)
+
+
+def renamed(
+    request: KernelRequest,
+    type: str,
+    attrs: dict[str, Any],
+    inputs: tuple[TensorDesc | None, ...],
+    outputs: tuple[TensorDesc, ...],
+    constants: Mapping[int, Array] | None = None,
+) -> KernelRequest:
+    """Return the request for another node in the place of this one: what a part of it, or its storage, needs."""
+    definition = lookup(type)
+    assert definition is not None
+    op, known = definition.attributes(attrs), {} if constants is None else constants
+    return replace(request, type=type, op=op, attrs=attrs, inputs=inputs, outputs=outputs, constants=known)
 
 
 def clearing(inner: Kernel, outputs: Sequence[TensorDesc]) -> Kernel:
