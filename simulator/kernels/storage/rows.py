@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ge.graph import Format, TensorDesc
-from ge.graph.types import numpy_dtype
+from ge.graph.types import data_type_of, numpy_dtype
 from ge.ops.format_columns_selectors import SPREADING
+from simulator.kernels.blocks import compute_dtype
 from simulator.kernels.registry import (
     FLOATS,
     Array,
@@ -180,41 +181,54 @@ def _normalisation(request: KernelRequest, type: str) -> Kernel | None:
         return None
     tiles = RowTiles.of(x.shape, where[-1])
     layout = ScratchLayout()
-    dtype = numpy_dtype(x.data_type)
-    take_x = layout.take([tiles.rows, tiles.length], dtype)
-    take_y = layout.take([tiles.rows, tiles.length], numpy_dtype(y.data_type))
-    take_other = layout.take([tiles.rows, tiles.length][: None if is_sum else 0] or [0], dtype)
-    kernels = _by_rows(tiles, layout, lambda rows: _row_request(request, type, rows, tiles.length))
+    # a sum is normalised before it is rounded
+    dtype = compute_dtype(x.data_type) if is_sum else numpy_dtype(x.data_type)
+    is_rounded = dtype != numpy_dtype(y.data_type)
+    take_x, take_y = (layout.take([tiles.rows, tiles.length], dtype) for _ in range(2))
+    take_other = layout.take([tiles.rows, tiles.length] if is_sum or is_rounded else [0], numpy_dtype(y.data_type))
+    kernels = _by_rows(tiles, layout, lambda rows: _row_request(request, type, (rows, tiles.length), dtype))
     if kernels is None:
         return None
     statistics = [i for i in range(1, len(request.outputs)) if not (is_sum and i == 3)]
 
     def run(inputs: Inputs, outputs: Outputs, scratch: Array) -> None:
         turned = [a.transpose(tiles.order) for a in inputs[: 2 if is_sum else 1]]
-        results = outputs[0].transpose(tiles.order)
         done = 0
         for index in tiles.tiles():
             shape = turned[0][index].shape
             rows = prod(shape) // tiles.length
-            tile, result = take_x(scratch)[:rows], take_y(scratch)[:rows]
-            copy_runs(tile.reshape(shape), turned[0][index])
+            tile, result, other = (take(scratch)[:rows] for take in (take_x, take_y, take_other))
             if is_sum:
-                other = take_other(scratch)[:rows]
-                copy_runs(other.reshape(shape), turned[1][index])
-                np.add(tile, other, out=tile)
-                if len(inputs) > 4 and inputs[4] is not None:
-                    np.add(tile, inputs[4].reshape(-1), out=tile)
+                _add_up(tile, other, [a[index] for a in turned[:2]], inputs[4] if len(inputs) > 4 else None)
                 if len(outputs) > 3 and outputs[3] is not None:
-                    copy_runs(outputs[3].transpose(tiles.order)[index], tile.reshape(shape))
+                    np.copyto(other, tile, casting="unsafe")
+                    copy_runs(outputs[3].transpose(tiles.order)[index], other.reshape(shape))
+            else:
+                copy_runs(tile.reshape(shape), turned[0][index])
             own: list[Array | None] = [result, *[None] * (len(outputs) - 1)]
             for place in statistics:
                 if outputs[place] is not None:
                     own[place] = outputs[place].reshape(-1)[done : done + rows]
             kernels(rows).run([tile, *inputs[2 if is_sum else 1 : 4 if is_sum else None]], own, scratch)
-            copy_runs(results[index], result.reshape(shape))
+            if is_rounded:
+                np.copyto(other, result, casting="unsafe")
+                result = other
+            copy_runs(outputs[0].transpose(tiles.order)[index], result.reshape(shape))
             done += rows
 
     return Kernel("norm-blocks", run, layout.size)
+
+
+def _add_up(total: Array, spare: Array, addends: Sequence[Array], bias: Array | None) -> None:
+    """Write the sum of tiles in the storage, and of a row, as rows."""
+    for number, addend in enumerate(addends):
+        copy_runs(spare.reshape(addend.shape), addend)
+        if number:
+            np.add(total, spare, out=total)
+        else:
+            np.copyto(total, spare, casting="unsafe")
+    if bias is not None:
+        np.add(total, bias.reshape(-1), out=total)
 
 
 def _is_over_last_axis(request: KernelRequest, x: TensorDesc) -> bool:
@@ -229,13 +243,13 @@ def _is_over_last_axis(request: KernelRequest, x: TensorDesc) -> bool:
     return bool(first % rank == rank - 1 and getattr(op, "begin_params_axis", -1) % rank == rank - 1)
 
 
-def _row_request(request: KernelRequest, type: str, rows: int, length: int) -> KernelRequest:
+def _row_request(request: KernelRequest, type: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> KernelRequest:
+    """Return the request for a tile of rows that are computed in ``dtype``."""
     attrs = {key: value for key, value in request.attrs.items() if not key.startswith("begin_")}
     if type in ("LayerNorm", "LayerNormV3"):
         attrs |= {"begin_norm_axis": 1, "begin_params_axis": 1}
-    x, is_sum = request.inputs[0], request.type == "AddLayerNorm"
-    assert x is not None
+    is_sum = request.type == "AddLayerNorm"
     parameters = request.inputs[2:4] if is_sum else request.inputs[1:]
-    outputs = [as_stored(request.outputs[0], (rows, length))]
-    outputs += [as_stored(desc, (rows, 1)) for desc in request.outputs[1 : 3 if is_sum else None]]
-    return renamed(request, type, attrs, (as_stored(x, (rows, length)), *parameters), tuple(outputs))
+    tile = TensorDesc(shape, data_type=data_type_of(dtype))
+    outputs = [as_stored(desc, (shape[0], 1)) for desc in request.outputs[1 : 3 if is_sum else None]]
+    return renamed(request, type, attrs, (tile, *parameters), (tile, *outputs))
