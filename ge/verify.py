@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ge.call_tree import CallFault, callers
 from ge.errors import ReportedError
 from ge.graph import CycleError, Graph, Node
+from ge.layout_check import layout_fault
 from ge.ops import lookup
 from ge.ops.signature import Arity, Signature
 
@@ -14,8 +15,11 @@ UNSETTLED = "_descs_unsettled"
 """Attribute of a root graph while its input descriptors say what nodes want, not what their producers make."""
 
 
-def verify(graph: Graph) -> None:
+def verify(graph: Graph, *, with_layouts: bool = True) -> None:
     """Check structure, names, ports and descriptors of ``graph`` and its bodies, which must form a tree.
+
+    ``with_layouts``: tensors must lie in memory so that those who make and read them can work on them (not while
+    descriptors are :data:`UNSETTLED`).
 
     Raises E19999 that names the graph, the node and what is wrong: an illegal graph is a fault of a pass.
     """
@@ -23,8 +27,9 @@ def verify(graph: Graph) -> None:
         callers(graph)
     except CallFault as fault:
         raise ReportedError("E19999", reason=str(fault)) from fault
+    is_settled = with_layouts and not graph.root.attrs.get(UNSETTLED)
     for part in graph.all_graphs():
-        _verify_one(part)
+        _verify_one(part, with_layouts=is_settled)
 
 
 def verify_after(culprit: str, graph: Graph) -> None:
@@ -36,7 +41,7 @@ def verify_after(culprit: str, graph: Graph) -> None:
         raise ReportedError("E19999", reason=f"{culprit} leaves an illegal graph: {reason}") from fault
 
 
-def _verify_one(graph: Graph) -> None:
+def _verify_one(graph: Graph, *, with_layouts: bool) -> None:
     def fault(node: Node, reason: str) -> ReportedError:
         return ReportedError("E19999", reason=f"graph {graph.name}, node {node.name} ({node.type}): {reason}")
 
@@ -45,6 +50,9 @@ def _verify_one(graph: Graph) -> None:
         if definition is None:
             raise fault(node, "the operator type is not registered")
         _verify_ports(node, fault)
+        reason = layout_fault(node) if with_layouts else ""
+        if reason:
+            raise fault(node, reason)
     for out in graph.outputs:
         if out.node.is_removed or graph.find(out.node.name) is not out.node:
             raise ReportedError("E19999", reason=f"graph {graph.name}: output {out} is not in the graph")
@@ -73,11 +81,7 @@ def _verify_ports(node: Node, fault: Callable[[Node, str], ReportedError]) -> No
             raise fault(node, f"input {slot} comes from another graph")
         if node.graph.root.attrs.get(UNSETTLED):
             continue  # the edge is about to get a Cast or a TransData
-        if desc is None or (desc.shape, desc.format, desc.data_type) != (
-            source.desc.shape,
-            source.desc.format,
-            source.desc.data_type,
-        ):
+        if desc is None or desc.layout != source.desc.layout:
             raise fault(node, f"input {slot} is {desc!r}, its producer {source} makes {source.desc!r}")
 
 
