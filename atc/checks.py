@@ -27,6 +27,8 @@ from ge.options import (
     Environment,
     Framework,
     Mode,
+    parse_half_inputs,
+    parse_half_outputs,
     parse_out_nodes,
     parse_output_type,
 )
@@ -100,6 +102,8 @@ def _typed(given: Given) -> CompileOptions:
         input_format=FORMAT_BY_TEXT[given["input_format"] or INPUT_FORMATS[framework][0]],
         out_nodes=out_nodes,
         output_type=parse_output_type(given["output_type"], out_nodes),
+        half_inputs=parse_half_inputs(given["input_fp16_nodes"], given["is_input_adjust_hw_layout"], _unheard),
+        half_outputs=parse_half_outputs(out_nodes, given["is_output_adjust_hw_layout"], _unheard),
         precision_mode=given["precision_mode"],
         precision_mode_v2=given["precision_mode_v2"],
         kept_nodes=read_kept_nodes(given["keep_dtype"]) if given["keep_dtype"] else KeptNodes(),
@@ -462,6 +466,22 @@ def outputs(given: Given) -> None:
         raise ReportedError("E10055", reason=f"--output_type={refused[0]} is known but not implemented yet")
 
 
+def layouts_of_ends(given: Given) -> None:
+    """Faults of the options that say in which layout inputs and results are, as far as seen without the model."""
+    parse_half_inputs(given["input_fp16_nodes"], given["is_input_adjust_hw_layout"], given.warn)
+    out_nodes = parse_out_nodes(given["out_nodes"])
+    wanted = parse_half_outputs(out_nodes, given["is_output_adjust_hw_layout"], given.warn)
+    output_type = parse_output_type(given["output_type"], out_nodes)
+    for node, is_wanted in zip(out_nodes, wanted, strict=True):
+        is_typed = output_type.whole is not None or (node.name, node.index or 0) in output_type.per_output
+        if is_wanted and is_typed:
+            given.warn(f"--output_type decides over --is_output_adjust_hw_layout for output {node}")
+
+
+def _unheard(text: str) -> None:
+    """Take a warning that a check has shown already."""
+
+
 def json_request(given: Given) -> None:
     """The options of ``--mode=1``: E10004 for what is missing, E10001 for paths and framework 1."""
     missing = [ReportedError("E10004", parameter=f"--{name}") for name in ("om", "json") if not given[name]]
@@ -520,6 +540,7 @@ _COMPILE_CHECKS: tuple[Check, ...] = (
     distinct_files,
     remaining_values,
     host_environment,
+    layouts_of_ends,
     outputs,
 )
 CHECKS: dict[Mode, tuple[Check, ...]] = {

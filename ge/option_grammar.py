@@ -224,6 +224,45 @@ def _out_node(item: str, whole: str) -> OutNode:
     return OutNode(name, _output_index(index, whole, "--out_nodes") if colon else None)
 
 
+def parse_half_inputs(names: str, layouts: str, warn: Callable[[str], None]) -> dict[str, bool]:
+    """Read ``--input_fp16_nodes`` (``n1;n2``) and ``--is_input_adjust_hw_layout`` (``true,false``).
+
+    Returns the inputs that are given in float16, with whether they are given in NC1HWC0. E10001 for a name that is
+    missing or repeated, E10005 for a flag that is neither true nor false. Flags that have no input are ignored, inputs
+    without a flag have false; both with a warning.
+    """
+    listed = [name.strip() for name in names.split(";")] if names.strip() else []
+    for place, name in enumerate(listed):
+        if not name or name in listed[:place]:
+            reason = f"'{name}' is given twice" if name else "there is an empty item between two ';'"
+            raise ReportedError("E10001", value=names, parameter="--input_fp16_nodes", reason=reason)
+    flags = _layout_flags(layouts, "--is_input_adjust_hw_layout", len(listed), "--input_fp16_nodes", warn)
+    return dict(zip(listed, flags, strict=True))
+
+
+def parse_half_outputs(out_nodes: tuple[OutNode, ...], layouts: str, warn: Callable[[str], None]) -> tuple[bool, ...]:
+    """Read ``--is_output_adjust_hw_layout``: per output of ``--out_nodes`` whether it is wanted in float16 and NC1HWC0.
+
+    Faults and warnings as for inputs.
+    """
+    return _layout_flags(layouts, "--is_output_adjust_hw_layout", len(out_nodes), "--out_nodes", warn)
+
+
+def _layout_flags(text: str, parameter: str, count: int, partner: str, warn: Callable[[str], None]) -> tuple[bool, ...]:
+    """Return ``count`` flags of a text ``true,false,...``; a warning where the text has another number of them."""
+    flags = []
+    for item in text.split(",") if text.strip() else []:
+        if item.strip() not in ("true", "false"):
+            raise ReportedError("E10005", value=item.strip(), parameter=parameter)
+        flags.append(item.strip() == "true")
+    if flags and not count:
+        warn(f"{parameter} has no effect without {partner}")
+    elif flags and len(flags) != count:
+        what = "the others are ignored" if len(flags) > count else "the others count as false"
+        warn(f"{parameter} has {len(flags)} values for {count} names in {partner}: {what}")
+    return tuple(flags[place] if place < len(flags) else False for place in range(count))
+
+
 def _output_index(text: str, whole: str, parameter: str) -> int:
     if not re.fullmatch("[0-9]+", text):
         reason = f"'{text}' is not an output index; it must be digits only"

@@ -20,6 +20,8 @@ from ge.option_grammar import (
     DimRange,
     OutNode,
     OutputType,
+    parse_half_inputs,
+    parse_half_outputs,
     parse_input_shape,
     parse_out_nodes,
     parse_output_type,
@@ -42,6 +44,8 @@ __all__ = [
     "Option",
     "OutNode",
     "OutputType",
+    "parse_half_inputs",
+    "parse_half_outputs",
     "parse_input_shape",
     "parse_out_nodes",
     "parse_output_type",
@@ -110,6 +114,10 @@ class CompileOptions:
     input_format: Format = Format.FORMAT_NCHW
     out_nodes: tuple[OutNode, ...] = ()
     output_type: OutputType = field(default_factory=OutputType)
+    half_inputs: Mapping[str, bool] = field(default_factory=dict)
+    """Inputs that are given in float16, with whether they lie in NC1HWC0."""
+    half_outputs: tuple[bool, ...] = ()
+    """Per output of ``out_nodes`` whether it is wanted in float16 and NC1HWC0."""
     precision_mode: str = ""
     precision_mode_v2: str = ""
     kept_nodes: KeptNodes = field(default_factory=KeptNodes)

@@ -9,7 +9,9 @@ from passes.build.topological_order import SortTopologically
 from passes.custom.settle_rewrites import SettleRewrites
 from passes.custom.stage import AfterBuiltinFusion, AfterInferShape, AfterOriginGraphOptimize, BeforeInferShape
 from passes.driver import Step
+from passes.format.apply_user_formats import ApplyUserFormats
 from passes.format.infer_origin_format import InferOriginFormat
+from passes.format.insert_trans_data import InsertTransData
 from passes.fusion.fuse_graph import FuseGraph
 from passes.infer.fold_constants import FoldConstants
 from passes.infer.infer_shapes import InferShapes
@@ -76,6 +78,8 @@ def optimize() -> list[Step]:
         # what fusions and passes of users have made
         InferOriginFormat(),
         "PreRunAfterOptimizeOriginalGraph",
+        ApplyUserFormats(),
+        "PrepareAfterUpdateInputOutputByUserOptions",
     ]
 
 
@@ -87,6 +91,15 @@ def refine_precision() -> list[Step]:
         InsertCasts(),
         RemoveCasts(),
         "PreRunAfterRefineRunningPrecision",
+    ]
+
+
+def refine_formats() -> list[Step]:
+    """TransData where the two ends of an edge differ in layout."""
+    return [
+        InsertTransData(),
+        "OptimizeOriginalGraph_FeInsertTransNodeAfter",
+        "PreRunAfterRefineRunningFormat",
     ]
 
 
@@ -114,7 +127,7 @@ def build() -> list[Step]:
 
 def compile_passes() -> list[Step]:
     """Return the whole pipeline; a text is the name of a stage, at which the graph may be dumped."""
-    return [*prepare(), *infer(), *optimize(), *refine_precision(), *finish(), *build()]
+    return [*prepare(), *infer(), *optimize(), *refine_precision(), *refine_formats(), *finish(), *build()]
 
 
 def named_passes() -> dict[str, type]:

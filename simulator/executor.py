@@ -14,6 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 from ge.errors import ReportedError
 from simulator.binding import stopped
+from simulator.feeds import padding_of
 from simulator.kernels.registry import Array, Kernel
 from simulator.loader import ExecutionPlan
 from simulator.steps import Step, all_steps
@@ -105,8 +106,8 @@ class RunLoop:
 class Executor(RunLoop):
     """Runs an execution plan. There is one arena, so one run at a time.
 
-    Feeds must have the inputs' shapes and dtypes; they are copied. ``after_step``, if set, sees every step when it is
-    done, those of bodies too.
+    Feeds must have the inputs' shapes and dtypes; they are copied, but for what lies in padding lanes of a storage
+    layout: kernels rely on zeros there. ``after_step``, if set, sees every step when it is done, those of bodies too.
     """
 
     def __init__(self, plan: ExecutionPlan, threads: int | None = None, name: str = "model") -> None:
@@ -114,6 +115,7 @@ class Executor(RunLoop):
         self.plan = plan
         self.after_step: Callable[[Step], None] | None = None
         self.inputs, self.outputs = plan.inputs, plan.outputs
+        self._padded = [(port.array, places) for port in plan.inputs if (places := padding_of(port)) is not None]
 
     def kernels(self) -> list[tuple[str, str, str]]:
         """Return ``(node, operator type, kernel name)`` per step, those of bodies too."""
@@ -122,6 +124,8 @@ class Executor(RunLoop):
     def _take(self, feeds: Sequence[Array]) -> None:
         for binding, feed in zip(self.plan.inputs, feeds, strict=True):
             np.copyto(binding.array, feed)
+        for array, places in self._padded:
+            places.clear_padding(array)
 
     def _compute(self) -> None:
         self._run_steps(self.plan.steps)

@@ -1,4 +1,7 @@
-"""Do arrays fit the inputs of a model? They are never converted, except for byte order and texts."""
+"""Do arrays fit the inputs of a model? They are never converted, except for byte order and texts.
+
+An input in a layout of the hardware takes arrays of its storage shape, as the device does.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ge.errors import ReportedError
+from ge.formats import IndexMap, Transfer, expand_dims, lies_in_origin, storage_fault
 from ge.graph import TensorDesc
-from ge.graph.types import DataType, numpy_dtype
+from ge.graph.types import FORMAT_TEXT, DataType, numpy_dtype
 from ge.tensor_memory import memory_size, shape_fault
 from simulator.kernels.registry import Array
 
@@ -68,7 +72,35 @@ def _fit(array: Array, port: Port, allow_reinterpret: bool) -> Array:
     if size is None:
         reason = misfit or "its elements are of another type"
         raise ReportedError("R1033", **fields, expected_shape=limits_text(limits), reason=reason)
-    raise ReportedError("R1031", **fields, expected_shape=list(desc.shape), expected=size, actual=native.nbytes)
+    solution = layout_hint(desc)
+    raise ReportedError(
+        "R1031", solution=solution, **fields, expected_shape=list(desc.shape), expected=size, actual=native.nbytes
+    )
+
+
+def layout_hint(desc: TensorDesc) -> str | None:
+    """Return how to make an array for a tensor that lies in a layout of the hardware; ``None`` for all others."""
+    if lies_in_origin(desc):
+        return None
+    return (
+        f"The model was compiled to take this input as {FORMAT_TEXT[desc.format]} of {desc.origin_shape} in "
+        f"{FORMAT_TEXT[desc.origin_format]}: arrays are given as they lie in memory. ge.formats.transfer makes one."
+    )
+
+
+def padding_of(port: Port) -> IndexMap | None:
+    """Return the map that knows the padding lanes of a model input; ``None`` if there are none.
+
+    Raises R1010 for an input whose storage shape does not follow from its origin shape.
+    """
+    desc = port.desc
+    if lies_in_origin(desc) or desc.shape.is_unknown_shape() or desc.shape.elements == desc.origin_shape.elements:
+        return None
+    fault = storage_fault(desc)
+    if fault:
+        raise ReportedError("R1010", path=port.name, reason=f"this input is described in contradictions: {fault}")
+    dims = expand_dims(desc.origin_shape, desc.origin_format, desc.format)
+    return Transfer.of(dims, desc.origin_format, desc.format, desc.data_type, desc.sub_format).map
 
 
 def _texts(array: Array) -> Array:

@@ -39,6 +39,9 @@ MODES = ("static", "dynbatch", "dynhw", "dyndims", "dynshape")
 class IoDesc:
     """A model input or output. ``format`` is GE's text, such as ``NCHW``.
 
+    ``shape`` and ``format`` say how arrays lie in memory, ``origin_shape`` and ``origin_format`` what the user's model
+    means; they differ where a model was compiled to take or give a layout of the hardware.
+
     ``size`` and ``realsize`` are bytes, 0 where the shape has open dimensions (-1). ``limits`` are the least and the
     greatest value of every dimension (a greatest of -1: no limit), ``None`` when even their number is open.
     """
@@ -49,6 +52,8 @@ class IoDesc:
     size: int
     format: str
     limits: Sequence[tuple[int, int]] | None = None
+    origin_shape: Sequence[int] = ()
+    origin_format: str = ""
 
     @property
     def realsize(self) -> int:
@@ -346,5 +351,13 @@ def _describe(port: Port) -> IoDesc:
     desc = port.desc
     size = memory_size(desc)
     dtype = numpy_dtype(desc.data_type) if has_numpy_dtype(desc.data_type) else np.dtype(object)
-    text = FORMAT_TEXT[desc.format]
-    return IoDesc(port.name, list(desc.shape), dtype, 0 if size is None else size, text, dim_limits(desc))
+    return IoDesc(
+        port.name,
+        list(desc.shape),
+        dtype,
+        0 if size is None else size,
+        FORMAT_TEXT[desc.format],
+        dim_limits(desc),
+        list(desc.origin_shape),
+        FORMAT_TEXT[desc.origin_format],
+    )

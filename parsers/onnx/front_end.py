@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ge.errors import ReportedError
@@ -109,8 +109,8 @@ class _Opened:
 def parse(source: Source, session: CompileSession) -> Graph:
     """Turn an ONNX model (path, bytes or ModelProto) into a GE graph.
 
-    Uses ``input_shape`` and ``out_nodes`` of ``session.options``. Every fault of the model or of
-    these options is a :class:`ReportedError`; unsupported operators are reported together.
+    Uses ``input_shape`` and ``out_nodes`` of ``session.options``, and checks the names in ``half_inputs``. Every fault
+    of the model or of these options is a :class:`ReportedError`; unsupported operators are reported together.
     """
     opened = _open(source)
     model = opened.graph
@@ -118,7 +118,8 @@ def parse(source: Source, session: CompileSession) -> Graph:
     refuse(check_nodes(model, opened.opsets, opened.functions))
     inputs = [value for value in model.inputs if value.name not in model.initializers]
     options = session.options
-    _check_input_shape_names(options.input_shape, inputs, model)
+    _check_input_names(options.half_inputs, "--input_fp16_nodes", inputs, model)
+    _check_input_names(options.input_shape, "--input_shape", inputs, model)
     if options.mode is not Mode.TO_JSON:  # a listing may show open dimensions
         _check_given(inputs, options.input_shape)
 
@@ -157,16 +158,15 @@ def _check_ends(graph: OnnxGraph) -> None:
             _check_ends(nested)
 
 
-def _check_input_shape_names(
-    shapes: Mapping[str, Sequence[Dim]], inputs: Sequence[OnnxValue], graph: OnnxGraph
-) -> None:
+def _check_input_names(asked: Collection[str], parameter: str, inputs: Sequence[OnnxValue], graph: OnnxGraph) -> None:
+    """Raise E10016 or E10017 for a name in an option that is none of the model's inputs; it lists those."""
     names = [value.name for value in inputs]
     hint = f"Inputs of the model are {', '.join(f'{v.name} ({v.describe()})' for v in inputs) or 'none'}."
     inner = graph.defined() | {node.name for node in graph.nodes}
-    for name in shapes:
+    for name in asked:
         if name not in names:
             code = "E10017" if name in inner else "E10016"
-            raise ReportedError(code, opname=name, parameter="--input_shape", solution=hint)
+            raise ReportedError(code, opname=name, parameter=parameter, solution=hint)
 
 
 def _check_given(inputs: Sequence[OnnxValue], shapes: Mapping[str, Sequence[Dim]]) -> None:
