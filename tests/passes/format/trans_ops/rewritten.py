@@ -29,7 +29,7 @@ def run(step: Pass, graph: Graph) -> bool:
     """Run the pass, verify what it leaves, and return whether it says that it changed something."""
     before = shown(graph)
     changed = step.run(graph, session())
-    verify(graph)
+    verify(graph, with_layouts=False)  # the texts are parts of networks: their results lie as tensors inside do
     assert changed == (shown(graph) != before)
     return changed
 
