@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from ge.errors import ReportedError
+from ge.formats import is_private
 from ge.graph import Graph, Node, Tensor
-from ge.graph.types import has_numpy_dtype, numpy_dtype
+from ge.graph.types import FORMAT_TEXT, has_numpy_dtype, numpy_dtype
 from ge.ops import OpDef, current_operators, lookup
 from ge.ops.registry import Misfit
 from simulator.kernels import Kernel, KernelRequest, choose, reference_kernel
@@ -101,7 +102,13 @@ def choose_kernel(node: Node, constants: Mapping[int, Array]) -> Kernel:
     """
     request = _request(node, constants)
     found = choose(request)
-    return reference_kernel(request, definition_of(node)) if found is None else found
+    if found is not None:
+        return found
+    descs = [desc for desc in (*request.inputs, *request.outputs) if desc is not None]
+    private = sorted({FORMAT_TEXT[desc.format] for desc in descs if is_private(desc.format)})
+    if private:
+        raise cannot_run(node, f"there is no kernel for its tensors in {', '.join(private)}")
+    return reference_kernel(request, definition_of(node))
 
 
 def slow_kernel(node: Node) -> Kernel:

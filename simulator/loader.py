@@ -8,7 +8,7 @@ numbers, but reads and writes nothing outside the arena.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ import numpy as np
 from ge.call_tree import CallFault, callers, parent_slot, unchanged_slots
 from ge.collector import collector_at_rest
 from ge.errors import ReportedError
+from ge.formats import LayoutError
 from ge.graph import Graph, Node, NodeOut, TensorDesc
 from ge.graph.types import DataType, has_numpy_dtype, numpy_dtype
 from ge.plan import ALIGNMENT, Block, GraphPlan, Plan, TaskType
@@ -26,6 +27,7 @@ from simulator.binding import allocate, cannot_run, choose_kernel, constant_arra
 from simulator.control import Body, BoundCall, Control, control_of
 from simulator.kernels import Kernel
 from simulator.kernels.registry import Array
+from simulator.kernels.storage.layout import padding_clearer
 from simulator.steps import Step, run_plainly
 
 _BOUNDARY = frozenset({"Data", "Const", "NetOutput", "NoOp"})
@@ -43,11 +45,15 @@ class RunnableModel(Protocol):
 
 @dataclass(frozen=True)
 class IoBinding:
-    """A model input or output: its name, its descriptor and the memory it lies in."""
+    """A model input or output: its name, its descriptor and the memory it lies in.
+
+    ``clear`` writes zeros into the padding of an input in a layout that has some: users may give anything there.
+    """
 
     name: str
     desc: TensorDesc
     array: Array
+    clear: Callable[[Array], None] | None = None
 
 
 @dataclass
@@ -118,12 +124,14 @@ class _Bound:
     def ready(self, scratch: Array) -> Step:
         """Return the step, those of bodies ready too."""
         call = partial(self.kernel.run, self.inputs, self.outputs, scratch)
+        descs = tuple(self.node.output_descs)
         if self.control is None:
-            return Step(self.node.name, self.node.type, self.kernel, self.inputs, self.outputs, call)
+            return Step(self.node.name, self.node.type, self.kernel, self.inputs, self.outputs, call, descs=descs)
         for body, tasks in self.bodies:
             body.steps.extend(task.ready(scratch) for task in tasks)
         control, bodies = partial(self.control.run, scratch), tuple(body.steps for body, _ in self.bodies)
-        return Step(self.node.name, self.node.type, self.kernel, self.inputs, self.outputs, call, control, bodies)
+        name, optype = self.node.name, self.node.type
+        return Step(name, optype, self.kernel, self.inputs, self.outputs, call, control, bodies, descs)
 
 
 @dataclass
@@ -271,7 +279,10 @@ class _Binder:
         if array is None:
             raise damaged(self.graph, f"input {node.name} has no block")
         self._settle(out, array, is_constant=False)
-        return IoBinding(node.name, out.desc, array)
+        try:
+            return IoBinding(node.name, out.desc, array, padding_clearer(out.desc))
+        except LayoutError as fault:
+            raise damaged(self.graph, f"input {node.name} is in a layout that it cannot have ({fault})") from fault
 
     def bind_tasks(self) -> list[_Bound]:
         """Bind all tasks, in order, to memory and kernels."""

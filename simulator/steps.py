@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ge.graph import TensorDesc
 from simulator.kernels.registry import Array, Kernel
 
 RunSteps = Callable[[Sequence["Step"]], None]
@@ -13,7 +14,7 @@ RunSteps = Callable[[Sequence["Step"]], None]
 
 @dataclass(frozen=True)
 class Step:
-    """One ready call. ``inputs`` and ``outputs`` are the views that ``call`` reads and writes.
+    """One ready call. ``inputs`` and ``outputs`` are the views that ``call`` reads and writes; ``descs`` of outputs.
 
     Steps of call nodes have ``bodies``, and ``control`` to run them with; ``call`` runs them plainly.
     """
@@ -26,6 +27,7 @@ class Step:
     call: Callable[[], None]
     control: Callable[[RunSteps], None] | None = None
     bodies: tuple[Sequence[Step], ...] = ()
+    descs: tuple[TensorDesc, ...] = ()
 
 
 def run_plainly(steps: Sequence[Step]) -> None:

@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from tests.simulator.storage_model import C04, NC1HWC0, NCDHW, NCHW, ND, NDC1HWC0, NHWC, HWCN, check_stored, uniform
+from tests.simulator.storage_model import C04, HWCN, NC1HWC0, ND, NDC1HWC0, NHWC, check_stored, uniform
 
 TYPES = [np.float32, np.float16, ml_dtypes.bfloat16]
 
@@ -29,7 +29,7 @@ def attrs(
     return found if groups is None else found | {"groups": groups}
 
 
-def oracle(x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None, **how: Any) -> np.ndarray:
+def oracle(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, **how: Any) -> np.ndarray:
     """What onnxruntime makes of channels-first operands."""
     names = ["x", "w", *([] if bias is None else ["b"])]
     node = onnx.helper.make_node("Conv", names, ["y"], **how)
@@ -37,14 +37,14 @@ def oracle(x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None, **how: An
     graph = onnx.helper.make_graph([node], "g", values[:-1], values[-1:])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=9)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    feeds = {"x": x, "w": filter} | ({} if bias is None else {"b": bias})
+    feeds = {"x": x, "w": weights} | ({} if bias is None else {"b": bias})
     [y] = session.run(None, {name: array.astype(np.float32) for name, array in feeds.items()})
     return y
 
 
 def check(
     x: np.ndarray,
-    filter: np.ndarray,
+    weights: np.ndarray,
     has_bias: bool = True,
     *,
     layout: Any = NC1HWC0,
@@ -53,20 +53,20 @@ def check(
 ) -> None:
     """Hold a channels-first convolution to onnxruntime's."""
     rank = x.ndim - 2
-    bias = uniform(len(filter), dtype=x.dtype, seed=2) if has_bias else None
+    bias = uniform(len(weights), dtype=x.dtype, seed=2) if has_bias else None
     form = "NCHW" if rank == 2 else "NCDHW"
     stride, dilation, groups = how.get("stride", 1), how.get("dilation", 1), how.get("groups", 1)
     pads = np.broadcast_to(how.get("pad", 0), 2 * rank).reshape(rank, 2)
     expected = oracle(
         x,
-        filter,
+        weights,
         bias,
         strides=np.broadcast_to(stride, rank).tolist(),
         dilations=np.broadcast_to(dilation, rank).tolist(),
         pads=pads.T.reshape(-1).tolist(),
         group=groups,
     )
-    inputs = [x, filter, bias] if has_bias else [x, filter]
+    inputs = [x, weights, bias] if has_bias else [x, weights]
     check_stored(
         "Conv2D" if rank == 2 else "Conv3D",
         inputs,
@@ -111,9 +111,9 @@ def test_windows(c: int, kernel: tuple[int, int], how: dict[str, Any]) -> None:
     ("groups", "c", "n"), [(2, 4, 6), (2, 16, 8), (4, 8, 4), (3, 5, 7), (32, 4, 4), (2, 20, 16), (8, 1, 2)]
 )
 def test_groups(groups: int, c: int, n: int, dtype: Any) -> None:
-    x, filter = uniform(1, groups * c, 7, 6, dtype=dtype), uniform(groups * n, c, 3, 3, dtype=dtype, seed=1)
-    check(x, filter, pad=1, groups=groups)
-    check(x, filter, has_bias=False, stride=2, groups=groups)
+    x, weights = uniform(1, groups * c, 7, 6, dtype=dtype), uniform(groups * n, c, 3, 3, dtype=dtype, seed=1)
+    check(x, weights, pad=1, groups=groups)
+    check(x, weights, has_bias=False, stride=2, groups=groups)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -124,9 +124,9 @@ def test_groups(groups: int, c: int, n: int, dtype: Any) -> None:
     ids=str,
 )
 def test_depthwise(c: int, how: dict[str, Any], dtype: Any) -> None:
-    x, filter = uniform(2, c, 9, 12, dtype=dtype), uniform(c, 1, 3, 3, dtype=dtype, seed=1)
-    check(x, filter, groups=c, **how)
-    check(x, filter, has_bias=False, groups=c, constant=(), **how)
+    x, weights = uniform(2, c, 9, 12, dtype=dtype), uniform(c, 1, 3, 3, dtype=dtype, seed=1)
+    check(x, weights, groups=c, **how)
+    check(x, weights, has_bias=False, groups=c, constant=(), **how)
 
 
 def test_depthwise_of_single_taps() -> None:
@@ -137,16 +137,16 @@ def test_depthwise_of_single_taps() -> None:
 @pytest.mark.parametrize("multiplier", [1, 2])
 @pytest.mark.parametrize("form", ["NCHW", "NHWC"])
 def test_depthwise_operator(form: str, multiplier: int) -> None:
-    """Output channel c * multiplier + m is channel c under filter [m, c]."""
-    x, filter = uniform(1, 17, 6, 7), uniform(multiplier, 17, 3, 3, seed=1)
-    expected = oracle(x, filter.swapaxes(0, 1).reshape(-1, 1, 3, 3), None, pads=[1] * 4, group=17)
+    """Output channel c * multiplier + m is channel c under weights [m, c]."""
+    x, weights = uniform(1, 17, 6, 7), uniform(multiplier, 17, 3, 3, seed=1)
+    expected = oracle(x, weights.swapaxes(0, 1).reshape(-1, 1, 3, 3), None, pads=[1] * 4, group=17)
     how = attrs(pad=1, groups=None, form=form)
     if form == "NCHW":
-        check_stored("DepthwiseConv2D", [x, filter], how, constant=[1], expected=[expected])
+        check_stored("DepthwiseConv2D", [x, weights], how, constant=[1], expected=[expected])
     else:
         check_stored(
             "DepthwiseConv2D",
-            [x.transpose(0, 2, 3, 1).copy(), filter.transpose(2, 3, 1, 0).copy()],
+            [x.transpose(0, 2, 3, 1).copy(), weights.transpose(2, 3, 1, 0).copy()],
             how,
             origins=[NHWC, HWCN],
             constant=[1],
@@ -156,17 +156,17 @@ def test_depthwise_operator(form: str, multiplier: int) -> None:
 
 @pytest.mark.parametrize("is_constant", [False, True])
 def test_channels_last_and_filters_that_are_computed(is_constant: bool) -> None:
-    x, filter, bias = uniform(2, 17, 7, 6), uniform(20, 17, 3, 2, seed=1), uniform(20, seed=2)
-    expected = oracle(x, filter, bias, strides=[1, 2], pads=[1, 0, 1, 0])
+    x, weights, bias = uniform(2, 17, 7, 6), uniform(20, 17, 3, 2, seed=1), uniform(20, seed=2)
+    expected = oracle(x, weights, bias, strides=[1, 2], pads=[1, 0, 1, 0])
     check_stored(
         "Conv2D",
-        [x.transpose(0, 2, 3, 1).copy(), filter.transpose(2, 3, 1, 0).copy(), bias],
+        [x.transpose(0, 2, 3, 1).copy(), weights.transpose(2, 3, 1, 0).copy(), bias],
         attrs(stride=[1, 2], pad=[1, 1, 0, 0], form="NHWC"),
         origins=[NHWC, HWCN, ND],
         constant=[1, 2] if is_constant else [],
         expected=[expected.transpose(0, 2, 3, 1)],
     )
-    check(x, filter, constant=[1] if is_constant else [], pad=1)
+    check(x, weights, constant=[1] if is_constant else [], pad=1)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -182,23 +182,23 @@ def test_few_channels(c: int, dtype: Any) -> None:
     "how", [{"pad": 1}, {"stride": [2, 1, 2], "pad": [0, 1, 1, 1, 0, 0]}, {"dilation": [2, 1, 1]}], ids=str
 )
 def test_volumes(c: int, groups: int, how: dict[str, Any], dtype: Any) -> None:
-    x, filter = uniform(1, groups * c, 5, 6, 7, dtype=dtype), uniform(groups * 2, c, 3, 2, 3, dtype=dtype, seed=1)
-    check(x, filter, layout=NDC1HWC0, groups=groups, **how)
+    x, weights = uniform(1, groups * c, 5, 6, 7, dtype=dtype), uniform(groups * 2, c, 3, 2, 3, dtype=dtype, seed=1)
+    check(x, weights, layout=NDC1HWC0, groups=groups, **how)
 
 
 @pytest.mark.parametrize("offset", [0, 3])
 def test_whole_numbers(offset: int) -> None:
     rng = np.random.default_rng(0)
-    x, filter = rng.integers(-128, 128, (1, 40, 6, 7), np.int8), rng.integers(-128, 128, (20, 40, 3, 3), np.int8)
+    x, weights = rng.integers(-128, 128, (1, 40, 6, 7), np.int8), rng.integers(-128, 128, (20, 40, 3, 3), np.int8)
     bias = rng.integers(-999, 999, 20, np.int32)
-    check_stored("Conv2D", [x, filter, bias], attrs(pad=1) | {"offset_x": offset}, constant=[1, 2])
+    check_stored("Conv2D", [x, weights, bias], attrs(pad=1) | {"offset_x": offset}, constant=[1, 2])
     check_stored(
-        "Conv2D", [x, filter[:, :1].repeat(2, 0)], attrs(pad=1, groups=40) | {"offset_x": offset}, constant=[1]
+        "Conv2D", [x, weights[:, :1].repeat(2, 0)], attrs(pad=1, groups=40) | {"offset_x": offset}, constant=[1]
     )
 
 
 def test_blocks_of_rows() -> None:
-    """An image that takes several blocks, with and without products per filter row."""
+    """An image that takes several blocks, with and without products per weights row."""
     check(uniform(1, 3, 150, 140), uniform(16, 3, 3, 3, seed=1), pad=1)
     check(uniform(1, 32, 80, 70), uniform(16, 32, 3, 3, seed=1), pad=1)
     check(uniform(1, 64, 120, 100), uniform(16, 64, 1, 1, seed=1))

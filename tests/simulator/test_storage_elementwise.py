@@ -34,7 +34,7 @@ DOMAIN = {
     **dict.fromkeys(("Acosh",), (1.1, 3.0)),
     **dict.fromkeys(("Log", "Log1p", "Rsqrt", "Sqrt", "Reciprocal"), (0.1, 3.0)),
 }
-UNARY = [type for type, selector in COLUMNS.items() if selector is by_agreement]
+UNARY = [op_type for op_type, selector in COLUMNS.items() if selector is by_agreement]
 
 
 def operand(type: str, *shape: int) -> np.ndarray:
@@ -57,8 +57,8 @@ def test_one_operand(type: str) -> None:
 def test_what_is_not_zero_at_zero(c: int, dtype: Any, layout: Any, origin: Any) -> None:
     shape = (2, 3, 5, c) if origin is NHWC else (2, c, 3, 5) if layout is NC1HWC0 else (2, c, 19)
     x = uniform(*shape, dtype=dtype)
-    for type, attrs in (("Sigmoid", {}), ("Exp", {}), ("Adds", {"value": 1.0}), ("Relu", {})):
-        check_stored(type, [x], attrs, layout=layout, origins=[origin])
+    for op_type, attrs in (("Sigmoid", {}), ("Exp", {}), ("Adds", {"value": 1.0}), ("Relu", {})):
+        check_stored(op_type, [x], attrs, layout=layout, origins=[origin])
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32])
@@ -123,5 +123,5 @@ def test_not_a_number_stays_out_of_the_padding() -> None:
     x = uniform(1, 17, 2, 3)
     x[0, 16] = np.nan
     x[0, 3] = np.inf
-    for type in ("Relu", "Exp", "Sigmoid", "Neg"):
-        check_stored(type, [x])
+    for op_type in ("Relu", "Exp", "Sigmoid", "Neg"):
+        check_stored(op_type, [x])

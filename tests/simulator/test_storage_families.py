@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.simulator.storage_model import NC1HWC0, NCDHW, NCHW, ND, NDC1HWC0, NHWC, NZ, check_stored, uniform
+from tests.simulator.storage_model import NCDHW, NCHW, ND, NDC1HWC0, NHWC, NZ, check_stored, uniform
 
 TYPES = [np.float32, np.float16, ml_dtypes.bfloat16]
 CHANNELS = [1, 15, 16, 17, 33]
@@ -49,8 +49,8 @@ def test_pools(k: Any, stride: Any, pads: Any, c: int, dtype: Any) -> None:
 
 def test_pools_of_other_kinds() -> None:
     x = uniform(2, 7, 9, 17, low=-3, high=-1)
-    for type in ("MaxPool", "AvgPool"):
-        check_stored(type, [x], window(3, 2, form="NHWC", padding="SAME"), origins=[NHWC])
+    for op_type in ("MaxPool", "AvgPool"):
+        check_stored(op_type, [x], window(3, 2, form="NHWC", padding="SAME"), origins=[NHWC])
     check_stored("MaxPoolV3", [(x.transpose(0, 3, 1, 2) * 9).astype(np.int8)], window(3, 2, (1, 1, 1, 1)))
     check_stored("AvgPoolV2", [uniform(1, 17, 8, 8)], window(2, 2, divisor_override=1))
 
@@ -144,8 +144,8 @@ REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
 @pytest.mark.parametrize("axes", [(2,), (3,), (2, 3), (0,), (0, 3), (-1, -2, 0)])
 def test_reductions_beside_the_channels(axes: tuple[int, ...], c: int, dtype: Any) -> None:
     x = uniform(2, c, 3, 5, dtype=dtype, low=-2, high=-0.5)
-    for type in REDUCTIONS:
-        check_stored(type, [x, ints(*axes)], {"keep_dims": True}, constant=[1])
+    for op_type in REDUCTIONS:
+        check_stored(op_type, [x, ints(*axes)], {"keep_dims": True}, constant=[1])
 
 
 @pytest.mark.parametrize("c", CHANNELS)
@@ -157,26 +157,26 @@ def test_reductions_over_channels(origin: Any, axes: tuple[int, ...], c: int) ->
     letters = {NCHW: "NCHW", NHWC: "NHWC"}[origin]
     x = uniform(*(sizes[axis] for axis in letters), dtype=np.float16, low=-2, high=-0.5)
     own = [letters.index("NCHW"[axis]) for axis in axes]
-    for type in REDUCTIONS:
+    for op_type in REDUCTIONS:
         for keeps in (True, False):
-            check_stored(type, [x, ints(*own)], {"keep_dims": keeps}, constant=[1], origins=[origin, ND])
+            check_stored(op_type, [x, ints(*own)], {"keep_dims": keeps}, constant=[1], origins=[origin, ND])
 
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("keeps", [True, False])
 def test_reductions_of_matrices(keeps: bool, dtype: Any) -> None:
     x, whole = uniform(2, 3, 17, 19, dtype=dtype, high=-0.5), uniform(2, 32, 48, dtype=dtype, high=-0.5)
-    for type in REDUCTIONS:
+    for op_type in REDUCTIONS:
         for axes in ((0,), (1,), (0, 1)):
-            check_stored(type, [x, ints(*axes)], {"keep_dims": keeps}, constant=[1], layout=NZ, origins=[ND, ND])
+            check_stored(op_type, [x, ints(*axes)], {"keep_dims": keeps}, constant=[1], layout=NZ, origins=[ND, ND])
         for axes in ((1,), (2,), (1, 2), (0, 2), (0, 1, 2)):
-            check_stored(type, [whole, ints(*axes)], {"keep_dims": keeps}, constant=[1], layout=NZ)
+            check_stored(op_type, [whole, ints(*axes)], {"keep_dims": keeps}, constant=[1], layout=NZ)
 
 
 def test_other_reductions() -> None:
     x = uniform(2, 17, 3, 5)
-    for type in ("ReduceAll", "ReduceAny"):
-        check_stored(type, [x > 0, ints(2)], {"keep_dims": True}, constant=[1])
+    for op_type in ("ReduceAll", "ReduceAny"):
+        check_stored(op_type, [x > 0, ints(2)], {"keep_dims": True}, constant=[1])
     check_stored("ReduceSumD", [x], {"axes": [2], "keep_dims": True})
     check_stored("ReduceMeanD", [x], {"axes": [2, 3], "keep_dims": True})
     check_stored("SquareSumV1", [x], {"axis": [3], "keep_dims": True})
@@ -325,7 +325,7 @@ def test_products_of_many_rows() -> None:
 @pytest.mark.parametrize(("c", "n", "groups"), [(3, 5, 1), (16, 16, 1), (17, 20, 1), (8, 4, 4), (32, 16, 2)])
 @pytest.mark.parametrize(("stride", "pad", "dilation"), [(1, 0, 1), (2, 1, 1), (3, 0, 2), (2, 0, 1)])
 def test_transposed_convolution(stride: int, pad: int, dilation: int, c: int, n: int, groups: int, dtype: Any) -> None:
-    x, filter = uniform(2, c, 5, 6, dtype=dtype), uniform(c, n, 3, 2, dtype=dtype, seed=1)
+    x, weights = uniform(2, c, 5, 6, dtype=dtype), uniform(c, n, 3, 2, dtype=dtype, seed=1)
     bias = uniform(n * groups, dtype=dtype, seed=2)
     how = {
         "strides": [1, 1, stride, stride],
@@ -338,7 +338,7 @@ def test_transposed_convolution(stride: int, pad: int, dilation: int, c: int, n:
     for constant in ([0, 2, 3], [0]):
         check_stored(
             "Conv2DTranspose",
-            [size, x, filter, bias],
+            [size, x, weights, bias],
             how,
             constant=constant,
             origins=[ND, NCHW, NCHW, ND],
@@ -347,7 +347,7 @@ def test_transposed_convolution(stride: int, pad: int, dilation: int, c: int, n:
         )
     check_stored(
         "Conv2DBackpropInput",
-        [size, filter, x],
+        [size, weights, x],
         how,
         constant=[0, 1],
         origins=[ND, NCHW, NCHW],

@@ -16,7 +16,7 @@ from tests.ge.formats.index_formulas import lay_out
 from tests.simulator.planned_model import plan_model, run_plan
 
 RNN = frozenset({Format.FORMAT_FRACTAL_ZN_RNN, Format.FORMAT_ND_RNN_BIAS})
-PRIVATE_PAIRS = sorted((origin, layout) for origin, layout in LAYOUT_PAIRS if is_private(layout) and not layout in RNN)
+PRIVATE_PAIRS = sorted((origin, layout) for origin, layout in LAYOUT_PAIRS if is_private(layout) and layout not in RNN)
 PERMUTATIONS = sorted(pair for pair in LAYOUT_PAIRS if not any(map(is_private, pair)))
 SIZES = {"N": 5, "C": 17, "D": 2, "H": 3, "W": 4}
 MATRIX = "FRACTAL_Z of a matrix"

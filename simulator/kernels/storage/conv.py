@@ -1,9 +1,9 @@
 """Convolution of feature maps whose channels lie in blocks (NC1HWC0, NDC1HWC0).
 
 A block of output rows is a product of columns [positions, taps x channels] and the filter [taps x channels, filters].
-Side by side in memory lie the channels of a block and, behind them, those of the next position: the taps along a filter
-row are one run of bytes, which is copied as such. Filters of several rows that are long enough multiply the same columns
-a few lines further down, once per row. What the product makes is copied to the blocks of its channels.
+Behind the channels of a position lie, block by block, those of the next one: the taps along a filter row are one run of
+bytes, which is copied as such. Filters of several rows that are long enough multiply the same columns a few lines
+further down, once per row. What the product makes is copied to the blocks of its channels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ge.ops.window import Window
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout
 from simulator.kernels.storage.depthwise import build_depthwise
 from simulator.kernels.storage.filters import StoredFilter
-from simulator.kernels.storage.layout import NC1HWC0_FORMATS, channels, is_image, planes_view, storage_kernel
+from simulator.kernels.storage.layout import NC1HWC0_FORMATS, channels, is_image, storage_kernel
 
 COLUMN_BYTES = 1 << 20
 """Most bytes of columns, which should still be in the cache when they are multiplied."""
@@ -37,7 +37,7 @@ _FILTERS = (Format.FORMAT_FRACTAL_Z, Format.FORMAT_FRACTAL_Z_C04, Format.FORMAT_
 
 @dataclass(frozen=True)
 class Convolution:
-    """y[n, d, filter blocks, h, w, lanes] from x[n, d, channel blocks, h, w, lanes]; windows over depth, height, width."""
+    """y[n, d, filter blocks, h, w, lanes] from x[n, d, channel blocks, h, w, lanes]; windows over d, h and w."""
 
     batch: int
     channels: int
@@ -230,7 +230,7 @@ class _Geometry:
 
 
 def _stage(how: _Geometry, x: Array, first: int, depth: int, rows: int, staged: Array) -> list[list[Array]]:
-    """Copy padded input rows from ``first`` on of ``x`` [d, blocks, h, w, lanes] to [planes, rows, w, lanes] per part."""
+    """Copy padded input rows from ``first`` on of ``x`` [d, blocks, h, w, lanes] to [planes, rows, w, lanes]."""
     window, columns, needed = how.rows, how.columns, how.input_rows(rows)
     staged.fill(0)
     start = max(window.before - first, 0)

@@ -92,7 +92,7 @@ def _spreading(
     x_slot, filter_slot, bias_slot = slots
     x_desc, y_desc = request.inputs[x_slot], request.outputs[0]
     assert x_desc is not None
-    batch, in_blocks, rows, columns, in_lanes = x_desc.shape
+    in_blocks, rows, columns, in_lanes = x_desc.shape[1:]
     out_blocks, out_lanes = y_desc.shape[1], y_desc.shape[-1]
     own, result = numpy_dtype(x_desc.data_type), numpy_dtype(y_desc.data_type)
     space, outputs = prod(y_desc.shape[2:4]), what.groups * what.filters

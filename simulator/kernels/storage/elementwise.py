@@ -29,7 +29,7 @@ from simulator.kernels.storage.layout import (
     storage_kernel,
 )
 
-TYPES = tuple(type for type, selector in COLUMNS.items() if selector in (by_agreement, by_broadcast))
+TYPES = tuple(name for name, selector in COLUMNS.items() if selector in (by_agreement, by_broadcast))
 """Operators whose columns say that all their tensors lie alike."""
 
 

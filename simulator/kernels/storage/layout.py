@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ge.formats import AXES, FRACTAL_NZ_FORMATS, Blocking, IndexMap, expand_dims, index_map, is_private
+from ge.formats import AXES, FRACTAL_NZ_FORMATS, Blocking, IndexMap, LayoutError, expand_dims, index_map, is_private
 from ge.graph import Format, TensorDesc
 from ge.ops.registry import lookup
 from simulator.kernels.registry import PLAIN_FORMATS, Array, Inputs, Kernel, KernelRequest, Outputs, kernel
@@ -23,7 +23,7 @@ IMAGE_FORMATS = (*NC1HWC0_FORMATS, Format.FORMAT_NDC1HWC0)
 """Layouts of feature maps: channels in blocks, C0 of them side by side at the end."""
 MATRIX_FORMATS = FRACTAL_NZ_FORMATS
 _PLACES: dict[Format, dict[str, tuple[int, ...]]] = {
-    **dict.fromkeys(NC1HWC0_FORMATS, {"N": (0,), "C": (1, 4), "H": (2,), "W": (3,)}),
+    **{layout: {"N": (0,), "C": (1, 4), "H": (2,), "W": (3,)} for layout in NC1HWC0_FORMATS},
     Format.FORMAT_NDC1HWC0: {"N": (0,), "D": (1,), "C": (2, 5), "H": (3,), "W": (4,)},
 }
 
@@ -106,10 +106,16 @@ def has_padding(desc: TensorDesc) -> bool:
 
 
 def padding_clearer(desc: TensorDesc) -> Callable[[Array], None] | None:
-    """Return what writes zeros into the padding of a tensor; ``None`` when it has none."""
+    """Return what writes zeros into the padding of a tensor; ``None`` when it has none.
+
+    Raises :class:`LayoutError` for a tensor that cannot lie so.
+    """
     if not has_padding(desc):
         return None
-    return stored_map(desc).clear_padding
+    found = stored_map(desc)
+    if found.storage_shape != tuple(desc.shape):
+        raise LayoutError(f"storage shape {desc.shape} is not that of {desc.origin_shape} in its layout")
+    return found.clear_padding
 
 
 # -- blocks and rows ---------------------------------------------------------------------------------------------------

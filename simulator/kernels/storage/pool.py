@@ -1,4 +1,4 @@
-"""Pooling of feature maps whose channels lie in blocks: the plain ways, lanes in the place of channels that come last."""
+"""Pooling of feature maps whose channels lie in blocks: as if the lanes were channels that come last."""
 
 from __future__ import annotations
 

@@ -26,8 +26,11 @@ from simulator.kernels.storage.layout import clearing, places, storage_kernel
 
 _UFUNCS: dict[str, np.ufunc] = {
     **dict.fromkeys(("ReduceSum", "ReduceSumD", "ReduceMean", "ReduceMeanD", "SquareSumV1"), np.add),
-    **{"ReduceMax": np.maximum, "ReduceMin": np.minimum, "ReduceProd": np.multiply},
-    **{"ReduceAny": np.logical_or, "ReduceAll": np.logical_and},
+    "ReduceMax": np.maximum,
+    "ReduceMin": np.minimum,
+    "ReduceProd": np.multiply,
+    "ReduceAny": np.logical_or,
+    "ReduceAll": np.logical_and,
 }
 _MEANS = ("ReduceMean", "ReduceMeanD")
 

@@ -21,7 +21,7 @@ BLOCK_BYTES = 1 << 18
 
 @dataclass(frozen=True)
 class _Axis:
-    """One spatial axis: what every position reads. ``rows`` are the weights, repeated for the lanes if they are many."""
+    """One spatial axis: what every position reads, tap by tap, and by which weights (none: plain copies)."""
 
     indices: tuple[Array, ...]
     weights: tuple[Array, ...]
@@ -139,7 +139,7 @@ class _Resampling:
 def _resample(
     source: Array, axis: _Axis, result: Array, term: Array, by_row: tuple[Array, ...], along: tuple[Array, ...] | None
 ) -> None:
-    """Mix [n, size, items] into [n, out, items]; ``by_row`` are weights per position, ``along`` per position and lane."""
+    """Mix [n, size, items] into [n, out, items]; weights are ``by_row``, or ``along`` positions and items."""
     shape = result.shape
     for number, indices in enumerate(axis.indices):
         target = term[: result.size].reshape(shape) if number else result

@@ -21,7 +21,7 @@ from ge.graph import Format, Shape, TensorDesc
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, kernel
 from simulator.kernels.storage.layout import MATRIX_FORMATS, groups_of
 
-_FORMATS = frozenset(format for pair in LAYOUT_PAIRS for format in pair)
+_FORMATS = frozenset(end for pair in LAYOUT_PAIRS for end in pair)
 _BY_MATRIX = frozenset({*MATRIX_FORMATS, Format.FORMAT_FRACTAL_ZZ})
 
 
@@ -47,10 +47,10 @@ class _Ends:
     def origin(self) -> tuple[Shape, Format]:
         """Return dims and format of the plain end, with the axes that the layout needs besides."""
         layout, plain = self.private.format, self.plain
-        format = plain.format
-        if format is Format.FORMAT_ND and layout not in _BY_MATRIX and plain.origin_format in AXES:
-            format = plain.origin_format
-        return expand_dims(plain.shape, format, layout), format
+        shown = plain.format
+        if shown is Format.FORMAT_ND and layout not in _BY_MATRIX and plain.origin_format in AXES:
+            shown = plain.origin_format
+        return expand_dims(plain.shape, shown, layout), shown
 
 
 @kernel("TransData", formats=_FORMATS)
@@ -64,9 +64,9 @@ def build_trans_data(request: KernelRequest) -> Kernel | None:
         return None
     if source.format is target.format:
         return _copy() if source.shape == target.shape else None
-    shape, format = ends.origin()
+    shape, origin = ends.origin()
     try:
-        mapped = index_map(shape, format, ends.private.format, _blocking(request, ends.private))
+        mapped = index_map(shape, origin, ends.private.format, _blocking(request, ends.private))
     except LayoutError:
         return None
     if mapped.storage_shape != tuple(ends.private.shape):
