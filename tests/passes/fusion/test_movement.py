@@ -120,9 +120,18 @@ def test_control_edges_end_a_run_of_reshapes() -> None:
         (ints("s", 0, -1) + "%p = Unsqueeze(%x) {axes=[2]}\n  %y = Reshape(%p, %s)", "[-1,4]", "", 0, [-1, 4]),
         ("%p = Unsqueeze(%x) {axes=[1]}\n  %y = Reshape(%p, %m)", "[2,3]", ", %m: i64[2]@ND", None, [-1, -1]),
         ("%p = Unsqueeze(%x) {axes=[0]}\n  %y = Unsqueeze(%p) {axes=[1]}", "[-1,-1]", "", None, [1, 1, -1, -1]),
+        ("%p = Unsqueeze(%x) {axes=[0]}\n  %y = Unsqueeze(%p) {axes=[1]}", "[-1,0]", "", None, [1, 1, -1, 0]),
         ("%p = Squeeze(%x)\n  %y = Unsqueeze(%p) {axes=[0]}", "[-2]", "", None, [-2]),
     ],
-    ids=["one open dim", "there and back", "an open dim kept", "computed", "two open dims", "unknown rank"],
+    ids=[
+        "one open dim",
+        "there and back",
+        "an open dim kept",
+        "computed",
+        "two open dims",
+        "one that nothing tells",
+        "unknown rank",
+    ],
 )
 def test_dims_may_be_unknown(lines, shape, more, types, dims) -> None:
     """``types`` counts the Reshapes that are left; ``None``: all is left alone."""

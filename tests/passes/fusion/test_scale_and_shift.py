@@ -176,6 +176,15 @@ def test_a_factor_before_the_normalisation_and_one_that_is_not_per_channel(rng) 
     assert result.types() == ["BatchNorm", "Mul"]
 
 
+def test_a_normalisation_and_a_factor_per_element(rng) -> None:
+    """It is as large as the product would be, but a normalisation has no place for it."""
+    body = f"%w = Mul(%x, %e)\n{INFER.replace('%x', '%w')}\n%y = Add(%p, %n)"
+    values = VECTORS | statistics(rng) | {"e": rng.uniform(0.5, 2, (3, 4, 4)).astype(np.float32)}
+    given = text(body, shape="[2,3,4,4]", more=f", {STATISTICS}, %e: f32[3,4,4]@ND")
+    values = {name: value for name, value in values.items() if name != "k"}
+    assert fused(MergeScaleAndShift, graph_of(given, values)).types() == ["Mul", "BNInfer"]
+
+
 @pytest.mark.parametrize(
     ("norm", "more", "result"),
     [
