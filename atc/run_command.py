@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from atc.input_files import Array, Run, Tensor
     from atc.run_options import RunOptions
     from atc.run_shapes import OpenTensor
-    from atc.run_summary import Sample
+    from atc.run_summary import Overflow, Sample
     from atc.shape_sets import Shapes
     from ge.errors import ReportedError
     from simulator import DumpSettings
@@ -51,6 +51,7 @@ class Session(Protocol):
     def kernels(self) -> Sequence[tuple[str, str, str]]: ...
     def infer(self, feeds: Sequence[Array], /) -> Sequence[Array]: ...
     def summary(self) -> Times: ...
+    def overflows(self) -> Sequence[Overflow]: ...
     def start_dump(self, dump: DumpSettings, warn: Callable[[str], None]) -> None: ...
     def check_dump_space(self, runs: int) -> None: ...
     def without_dump(self) -> AbstractContextManager[None]: ...
@@ -217,7 +218,7 @@ def _run_at(
             _check_sizes(options, session, results)
             if folder:
                 samples += _saved(folder, one, results, options.outfmt)
-    summary = Summary(times, _batchsize(options, turns[0][1]), samples)
+    summary = Summary(times, _batchsize(options, turns[0][1]), samples, session.overflows())
     for line in summary.lines():
         show(line)
     if folder:

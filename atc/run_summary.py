@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -56,13 +57,43 @@ class Sample:
     outfiles: Sequence[str]
 
 
+MAX_OVERFLOWS = 10
+"""Most nodes with overflows that are shown on the screen."""
+
+
+class Overflow(Protocol):
+    """What went beyond the range of a type at one node: a :class:`simulator.Overflow`."""
+
+    @property
+    def node(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def infinite(self) -> int: ...
+    @property
+    def saturated(self) -> int: ...
+
+
+def _counted(overflow: Overflow) -> str:
+    counts = []
+    if overflow.infinite:
+        counts.append(f"{overflow.infinite} finite elements became infinite")
+    if overflow.saturated:
+        counts.append(f"{overflow.saturated} elements had no place among the integers")
+    return f"overflow in {overflow.node} ({overflow.type}): {', '.join(counts)}"
+
+
 @dataclass(frozen=True)
 class Summary:
-    """What a run of ``om-run`` measured. ``times`` are milliseconds per run, ``batchsize`` samples per run."""
+    """What a run of ``om-run`` measured. ``times`` are milliseconds per run, ``batchsize`` samples per run.
+
+    ``overflows`` are those of all runs, the warm-up included.
+    """
 
     times: Sequence[float]
     batchsize: int
     samples: Sequence[Sample] = field(default_factory=tuple)
+    overflows: Sequence[Overflow] = field(default_factory=tuple)
 
     @property
     def statistics(self) -> Statistics:
@@ -87,7 +118,14 @@ class Summary:
             f"NPU_compute_time (ms): {row}",
             f"throughput {formula}: {round(self.throughput, 5)}",
             "-" * 70,
+            *self._overflow_lines(),
         ]
+
+    def _overflow_lines(self) -> list[str]:
+        lines = [_counted(overflow) for overflow in self.overflows[:MAX_OVERFLOWS]]
+        if len(self.overflows) > MAX_OVERFLOWS:
+            lines.append(f"overflow in {len(self.overflows) - MAX_OVERFLOWS} more nodes")
+        return lines
 
     def text(self, arguments: Mapping[str, str]) -> str:
         """Return the summary as JSON text."""
@@ -104,6 +142,10 @@ class Summary:
             "D2H_latency": nothing,
             "throughput": self.throughput,
             "npu_compute_time_list": list(self.times),
+            "overflow": {
+                one.node: {"type": one.type, "infinite": one.infinite, "saturated": one.saturated}
+                for one in self.overflows
+            },
             "pid": os.getpid(),
         }
         return json.dumps(content, indent=4, ensure_ascii=False) + "\n"

@@ -22,6 +22,7 @@ from simulator.kernels import Kernel
 from simulator.kernels.registry import Array
 from simulator.loader import RunnableModel, output_names
 from simulator.operator_call import OperatorCall, Prepare, Value
+from simulator.overflow import OverflowCounter, is_narrow
 
 ABSENT = -1
 """Number of the value behind an input that is not connected, or an output that nobody reads."""
@@ -108,6 +109,8 @@ class DynamicExecutor(RunLoop):
                 raise damaged(graph, f"it has no plan for the graph {part.name}")
             builder = _Builder(part, plan, calling.get(part.name), programs, self._prepare, self._run_body)
             programs[part.name] = builder.build()
+        if any(is_narrow(desc) for part in order for node in part for desc in node.output_descs):
+            self.overflow = OverflowCounter()
         self._programs = programs
         self._root = programs[graph.name]
         self.inputs = [Port(node.name, node.output_descs[0]) for node in graph.data_nodes()]
@@ -135,11 +138,14 @@ class DynamicExecutor(RunLoop):
         return program.run([inputs[slot] for slot in program.parent_slots], self._watching())
 
     def _watching(self) -> Seen | None:
-        return None if self.observer is None and self.after_step is None else self._see
+        watching = (self.observer, self.overflow, self.after_step)
+        return None if all(one is None for one in watching) else self._see
 
     def _see(self, node: Node, inputs: Sequence[Value], made: Sequence[Value]) -> None:
         if self.observer is not None:
             self.observer.after(node.name, inputs, made)
+        if self.overflow is not None:
+            self.overflow.after(node.name, node.type, inputs, made, is_call=bool(node.subgraphs))
         if self.after_step is not None:
             self.after_step(node, made)
 

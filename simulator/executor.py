@@ -17,6 +17,7 @@ from simulator.binding import stopped
 from simulator.feeds import padding_of
 from simulator.kernels.registry import Array, Kernel
 from simulator.loader import ExecutionPlan
+from simulator.overflow import OverflowCounter, has_narrow_floats
 from simulator.steps import Step, all_steps
 
 
@@ -49,7 +50,8 @@ class RunLoop:
     """What runs of all models have in common: one at a time, so many threads, times.
 
     ``threads`` is the number of threads that matrix products may use; ``None`` means all usable cores. ``times`` are
-    the milliseconds of all runs, without copying in and out. Subclasses say how feeds are taken, what is computed and
+    the milliseconds of all runs, without copying in and out and without counting overflows, which models with float16
+    or bfloat16 results do. Subclasses say how feeds are taken, what is computed and
     what is given back.
     """
 
@@ -58,6 +60,7 @@ class RunLoop:
         self.name = name
         self.times: list[float] = []
         self.observer: Observer | None = None
+        self.overflow: OverflowCounter | None = None
         self._lock = threading.Lock()
         self._blas = ThreadpoolController().select(user_api="blas")
         self._threads_in_use = 0
@@ -74,12 +77,20 @@ class RunLoop:
             watched = nullcontext() if self.observer is None else self.observer.run(feeds)
             with watched, self._blas.limit(limits=self.threads), np.errstate(all="ignore"):
                 self._threads_in_use = self.threads
+                if self.overflow is not None:
+                    self.overflow.start()
                 start = time.perf_counter()
                 self._compute()
-                self.times.append((time.perf_counter() - start) * 1e3)
+                self._note_time(time.perf_counter() - start)
             return self._give()
         finally:
             self._lock.release()
+
+    def _note_time(self, seconds: float) -> None:
+        if self.overflow is not None:
+            self.overflow.finish()
+            seconds -= self.overflow.seconds
+        self.times.append(seconds * 1e3)
 
     def share(self, kernel: Kernel) -> None:
         """Let the matrix products of ``kernel`` use several threads if they are large enough.
@@ -115,6 +126,8 @@ class Executor(RunLoop):
         self.plan = plan
         self.after_step: Callable[[Step], None] | None = None
         self.inputs, self.outputs = plan.inputs, plan.outputs
+        if has_narrow_floats(array for step in all_steps(plan.steps) for array in step.outputs):
+            self.overflow = OverflowCounter()
         self._padded = [(port.array, places) for port in plan.inputs if (places := padding_of(port)) is not None]
 
     def kernels(self) -> list[tuple[str, str, str]]:
@@ -133,7 +146,7 @@ class Executor(RunLoop):
     def _run_steps(self, steps: Sequence[Step]) -> None:
         step = None
         try:
-            observer = self.observer
+            observer, overflow = self.observer, self.overflow
             for step in steps:
                 if observer is not None:
                     observer.before(step.node, step.inputs, step.outputs)
@@ -144,6 +157,9 @@ class Executor(RunLoop):
                     step.call()
                 if observer is not None:
                     observer.after(step.node, step.inputs, step.outputs)
+                if overflow is not None:
+                    is_call = step.control is not None
+                    overflow.after(step.node, step.type, step.inputs, step.outputs, is_call=is_call)
                 if self.after_step is not None:
                     self.after_step(step)
         except ReportedError:

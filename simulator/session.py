@@ -25,6 +25,7 @@ from simulator.executor import Executor
 from simulator.feeds import Port, dim_limits, fitting_arrays
 from simulator.kernels.registry import Array
 from simulator.loader import ExecutionPlan, RunnableModel, load
+from simulator.overflow import Overflow
 
 if TYPE_CHECKING:
     from simulator.dump import Dumper
@@ -160,8 +161,18 @@ class InferSession:
         return self._summary
 
     def reset_summaryinfo(self) -> None:
-        """Forget the times of earlier runs."""
+        """Forget the times of earlier runs, and what overflowed in them."""
         self._summary.reset()
+        if self._executor is not None and self._executor.overflow is not None:
+            self._executor.overflow.forget()
+
+    def overflows(self) -> list[Overflow]:
+        """Return the nodes that made infinite elements of finite ones or saturated integers, in order of execution.
+
+        Counted are models that compute in float16 or bfloat16, for each node the most elements of one run.
+        """
+        counter = self._live().overflow
+        return [] if counter is None else counter.found()
 
     # -- running ---------------------------------------------------------------------------------------------------
     def infer(

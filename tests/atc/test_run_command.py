@@ -17,6 +17,7 @@ from atc.lexer import lex
 from atc.run_command import main, run
 from atc.run_options import RUN_OPTIONS, run_options
 from ge.errors import ReportedError
+from simulator import Overflow
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class SumSession:
         self.inputs = [Tensor(f"in{i}", shape, np.dtype(np.float32)) for i in range(inputs)]
         self.times = Times()
         self.feeds: list[list[np.ndarray]] = []
+        self.found: list[Overflow] = []
 
     def get_inputs(self) -> list[Tensor]:
         return self.inputs
@@ -59,6 +61,9 @@ class SumSession:
 
     def summary(self) -> Times:
         return self.times
+
+    def overflows(self) -> list[Overflow]:
+        return self.found
 
     def infer(self, feeds: Sequence[np.ndarray], /) -> list[np.ndarray]:
         self.feeds.append([np.array(feed) for feed in feeds])
@@ -93,6 +98,21 @@ def save(*numbers: float, shape: tuple[int, ...] = (1, 2)) -> list[str]:
 
 def summary_of(name: str) -> dict[str, Any]:
     return json.loads(Path("out", f"{name}_summary.json").read_text())
+
+
+def test_overflows_are_shown_and_kept_in_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    session = SumSession(1, [1, 2])
+    session.found = [Overflow("mul", "Mul", infinite=3), Overflow("round", "Cast", saturated=2)]
+    session.found += [Overflow(f"more{k}", "Add", infinite=1) for k in range(10)]
+    om_run(session, "--output=out", "--output_dirname=o")
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("overflow")]
+    assert shown[0] == "overflow in mul (Mul): 3 finite elements became infinite"
+    assert shown[1] == "overflow in round (Cast): 2 elements had no place among the integers"
+    assert len(shown) == 11
+    assert shown[-1] == "overflow in 2 more nodes"
+    kept = summary_of("o")["overflow"]
+    assert kept["mul"] == {"type": "Mul", "infinite": 3, "saturated": 0}
+    assert len(kept) == 12
 
 
 def test_one_input_gives_one_file_with_equal_bytes_on_every_run() -> None:
