@@ -53,6 +53,7 @@ class Session(Protocol):
     def summary(self) -> Times: ...
     def overflows(self) -> Sequence[Overflow]: ...
     def start_dump(self, dump: DumpSettings, warn: Callable[[str], None]) -> None: ...
+    def follow_config(self, path: str, warn: Callable[[str], None]) -> None: ...
     def check_dump_space(self, runs: int) -> None: ...
     def without_dump(self) -> AbstractContextManager[None]: ...
     @property
@@ -139,7 +140,7 @@ def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) 
     if options.debug:
         _show_model(session)
     _check_dynamic(options, session)
-    if options.dump:
+    if options.dump or options.acl_json_path:
         _start_dump(options, session)
     try:
         _run_all(options, arguments, session, folder)
@@ -149,14 +150,23 @@ def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) 
 
 
 def _start_dump(options: RunOptions, session: Session) -> None:
-    """Let all runs but those for warming up be dumped. Raises R1044."""
+    """Let all runs but those for warming up be dumped. Raises R1044, R1046."""
     from pathlib import Path
 
     from simulator import DumpMode, DumpSettings
 
+    if options.acl_json_path:
+        if options.dump:
+            show_error("WARNING: --acl_json_path goes before --dump, which is ignored")
+        session.follow_config(options.acl_json_path, _warn)
+        return
     mode = DumpMode(options.dump_mode)
     settings = DumpSettings(Path(options.output, DUMP_FOLDER), mode, options.dump_layers, options.dump_extra)
-    session.start_dump(settings, lambda line: show_error(f"WARNING: {line}"))
+    session.start_dump(settings, _warn)
+
+
+def _warn(line: str) -> None:
+    show_error(f"WARNING: {line}")
 
 
 def _run_all(options: RunOptions, arguments: Mapping[str, str], session: Session, folder: Path | None) -> None:

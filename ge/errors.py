@@ -740,6 +740,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "The dump file [{file}] is damaged: {reason}.",
         "Give a file as a dump wrote it, and dump again where it was cut off.",
     ),
+    "R1046": CatalogueEntry(
+        "The configuration [{file}] cannot be followed. Reason: {reason}.",
+        "Correct the entry; docs/data_dump.md lists what the file may hold.",
+    ),
     "R1050": CatalogueEntry(
         "The model stopped at node [{node}]. Reason: {reason}",
         "Check the values of the inputs; --debug shows the node's inputs.",
@@ -753,6 +757,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "Node [{node}] is of the operator type [{optype}], which is not built in, and {loaded}.",
         "Name the folder with the file that declares {optype}: om-run --custom_ops=<dir>, or "
         "InferSession(..., custom_ops=<dir>). Nothing is loaded by itself.",
+    ),
+    "R1053": CatalogueEntry(
+        "Node [{node}] left {value} at place {place} in the padding of its output {index}, which lies in {format}.",
+        "This is a fault of the kernel, not of the model; compile with --format_refinement=0 to "
+        "go on without such layouts.",
     ),
     "R1060": CatalogueEntry(
         "The session of model [{model}] cannot run. Reason: {reason}",

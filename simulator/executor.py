@@ -137,6 +137,8 @@ class Executor(RunLoop):
     def _take(self, feeds: Sequence[Array]) -> None:
         for binding, feed in zip(self.plan.inputs, feeds, strict=True):
             np.copyto(binding.array, feed)
+            if binding.clear is not None:
+                binding.clear(binding.array)
         for array, places in self._padded:
             places.clear_padding(array)
 

@@ -25,6 +25,7 @@ from simulator.executor import Executor
 from simulator.feeds import Port, dim_limits, fitting_arrays
 from simulator.kernels.registry import Array
 from simulator.loader import ExecutionPlan, RunnableModel, load
+from simulator.padding_check import check_step
 from simulator.overflow import Overflow
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ class InferSession:
                 if model.plan.is_static
                 else DynamicExecutor(model, threads, self.name)
             )
+            if debug and isinstance(self._executor, Executor):
+                self._executor.after_step = check_step
         self._model: RunnableModel | None = model
         self._dumper: Dumper | None = None
         self._summary = InferSummary(self._executor.times)
