@@ -74,6 +74,8 @@ _ROWS: dict[str, tuple[tuple[str, str, Status, Rule, str, str], ...]] = {
             "separated by commas; by default all."),
         ("dump_extra", "", _WORKS, _SWITCH, "false", "Save also what devices do not: inputs and constants of the "
             "model, and operators that only show the memory of others."),
+        ("acl_json_path", "acl", _WORKS, _FILE, "", "File whose entry \"dump\" says what is dumped, and where to; "
+            "it goes before --dump."),
         ("dump_npy", "", _WORKS, _SWITCH, "false", "Convert the dump to .npy, which happens without this option too."),
     ),
     "Measuring": (
@@ -102,7 +104,6 @@ _ROWS: dict[str, tuple[tuple[str, str, Status, Rule, str, str], ...]] = {
         ("display_all_summary", "das", _LATER, _SWITCH, "false", "Show the times of copies too."),
         ("profiler", "pf", _LATER, _SWITCH, "false", "Measure every operator."),
         ("profiler_rename", "", _LATER, _SWITCH, "false", "Name the profile after the call."),
-        ("acl_json_path", "acl", _LATER, _FILE, "", "Configuration of dump and profile."),
         ("aipp_config", "", _LATER, _FILE, "", "AIPP configuration."),
         ("divide_input", "", _LATER, _SWITCH, "false", "Share the inputs between devices."),
         ("pipeline", "", _LATER, _SWITCH, "false", "Read, run and save at the same time."),
@@ -167,6 +168,8 @@ class RunOptions:
     dump_layers: tuple[str, ...] = ()
     """Names of operators; empty: all."""
     dump_extra: bool = False
+    acl_json_path: str = ""
+    """File that says what is dumped; empty: the options do."""
 
 
 def run_options(values: Mapping[str, str]) -> RunOptions:
@@ -212,6 +215,7 @@ def run_options(values: Mapping[str, str]) -> RunOptions:
         dump_mode=values.get("dump_mode", "all"),
         dump_layers=_layers(values),
         dump_extra=values.get("dump_extra") == "true",
+        acl_json_path=values.get("acl_json_path", ""),
     )
 
 

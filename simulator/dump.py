@@ -30,8 +30,9 @@ from simulator.dump_data import DumpedTensor, write
 from simulator.dump_folder import CODE, MANIFEST, RunFolder, free_bytes, new_folder
 from simulator.dump_names import Clock, file_name, sanitised
 from simulator.dump_origin import as_npy, groups_of, in_origin
-from simulator.dump_selection import DumpedOp, original_tensor, select
+from simulator.dump_selection import DumpedOp, names_of, original_tensor, select
 from simulator.dump_settings import DumpMode, DumpSettings
+from simulator.dump_statistics import statistics, table
 from simulator.loader import ExecutionPlan, RunnableModel
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -39,6 +40,7 @@ Value = Any
 """An array, a handle, or ``None`` for what is absent."""
 
 MODEL_ID = 1
+STATISTICS_FILE = "stats.csv"
 FORMAT_VERSION = 1
 """Of manifest.json."""
 MAX_MODEL_NAME = 100
@@ -52,6 +54,7 @@ class _Run:
     files: list[dict[str, object]] = field(default_factory=list)
     turns: dict[str, int] = field(default_factory=dict)
     kept: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+    statistics: list[dict[str, object]] = field(default_factory=list)
 
 
 class Dumper:
@@ -75,7 +78,7 @@ class Dumper:
         _check_writable(self._root)
         self._device, self._name = device, sanitised(name)[:MAX_MODEL_NAME] or "model"
         self._warn = warn
-        selection = select(model.graph, model.plan, settings.layers, extra=settings.extra)
+        selection = select(model.graph, model.plan, settings)
         for line in selection.warnings:
             warn(line)
         self._ops = selection.ops
@@ -186,6 +189,9 @@ class Dumper:
         if not tensors and not skipped:
             return
         turn = run.turns[node.name] = run.turns.get(node.name, -1) + 1
+        if self.settings.stats:
+            run.statistics += [_statistics_row(op, stamp, tensor) for tensor in tensors]
+            return
         full = file_name(node.type, node.name, op.task, op.stream, stamp)
         with run.folder.dump_file(full) as (file, name):
             sums = write(file, node.name, stamp, tensors)
@@ -205,12 +211,21 @@ class Dumper:
         if self.settings.mode is not DumpMode.INPUT:
             sources += [("output", i, op.node.output(i), y) for i, y in enumerate(outputs)]
         for kind, index, out, value in sources:
+            if self._is_left_out(op, kind, index):
+                continue
             if isinstance(value, np.ndarray) and has_numpy_dtype(out.desc.data_type):
                 tensors.append(DumpedTensor(kind, index, out.desc, value, original_tensor(out)))
             elif value is not None:
                 reason = f"values of type {out.desc.data_type.name} have no bytes"
                 skipped.append({"kind": kind, "index": index, "reason": reason})
         return tensors, skipped
+
+    def _is_left_out(self, op: DumpedOp, kind: str, index: int) -> bool:
+        return any(
+            (kind, index) == (one.kind, one.index)
+            and (one.name == op.node.type if one.is_type else one.name in names_of(op))
+            for one in self.settings.left_out
+        )
 
     def _entry(self, run: _Run, full: str, tensor: DumpedTensor, crc: int) -> dict[str, object]:
         desc, array = tensor.desc, tensor.array
@@ -251,6 +266,8 @@ class Dumper:
         if fault is not None:
             manifest["stopped"] = f"{fault.code}: {fault.message}"
         try:
+            if self.settings.stats:
+                run.folder.write_text(STATISTICS_FILE, table(run.statistics, self.settings.stats))
             run.folder.finish(manifest, run.files)
         except BaseException:
             run.folder.discard(self._older)
@@ -279,6 +296,25 @@ def _described(
         "original_types": list(op.original_types),
         "tensors": list(tensors),
     }
+
+
+def _statistics_row(op: DumpedOp, stamp: int, tensor: DumpedTensor) -> dict[str, object]:
+    try:
+        array = in_origin(tensor.array, tensor.desc)
+    except LayoutError:
+        array = tensor.array  # padding included, for want of something better
+    row: dict[str, object] = {
+        "op": op.node.name,
+        "type": op.node.type,
+        "task": op.task if op.has_task else "",
+        "stream": op.stream if op.has_task else "",
+        "timestamp": stamp,
+        "kind": tensor.kind,
+        "index": tensor.index,
+        "shape": "x".join(map(str, array.shape)),
+        "dtype": tensor.desc.data_type.name,
+    }
+    return row | statistics(as_npy(array, tensor.desc.data_type))
 
 
 def _is_written(x: Value, outputs: Sequence[Value]) -> bool:

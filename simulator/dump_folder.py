@@ -77,8 +77,13 @@ class RunFolder:
             np.lib.format.write_array(file, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)
         return f"{NPY}/{fitting}"
 
+    def write_text(self, name: str, content: str) -> None:
+        """Write a list. Raises R1044."""
+        with reported(self.path / name):
+            (self._unfinished / name).write_text(content, encoding="utf-8", errors="backslashreplace")
+
     def finish(self, manifest: Mapping[str, object], files: Sequence[Mapping[str, object]]) -> None:
-        """Write the lists and give the folder its name. Raises R1044."""
+        """Write the manifest and the mappings of names, and give the folder its name. Raises R1044."""
         with reported(self.path):
             for folder, names in ((self._unfinished, self._names), (self._unfinished / NPY, self._npy_names)):
                 if names.mapping():

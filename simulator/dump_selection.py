@@ -12,6 +12,7 @@ from ge.passes.origins import ORIGIN_NAMES, ORIGIN_TYPES, OUTPUT_FORMAT, OUTPUT_
 from ge.plan import Plan, TaskType
 from ge.tensor_memory import LOAD_TIME_CONST
 from simulator.dump_data import Origin
+from simulator.dump_settings import DumpSettings
 
 NO_TASK = 0xFFFFFFFF
 """Task number of what has no task."""
@@ -41,21 +42,35 @@ class Selection:
     warnings: tuple[str, ...] = ()
 
 
-def select(graph: Graph, plan: Plan, layers: Sequence[str] = (), *, extra: bool = False) -> Selection:
-    """Return what is dumped of a model: all operators with a task, or those that ``layers`` name.
+def select(graph: Graph, plan: Plan, settings: DumpSettings) -> Selection:
+    """Return what is dumped of a model: all operators with a task, or those that layers and ranges name.
 
-    A layer is the name of a compiled operator or of a node of the user's model that went into it. ``extra`` adds what
-    has no task: inputs, constants, views.
+    A layer is the name of a compiled operator or of a node of the user's model that went into it.
     """
     everything = dict(_dumpable(graph, plan))
-    able = {name: op for name, op in everything.items() if op.has_task or extra}
-    if not layers:
+    able = {name: op for name, op in everything.items() if op.has_task or settings.extra}
+    if not settings.layers and not settings.ranges:
         return Selection(able)
-    wanted = dict.fromkeys(layers)
-    chosen = {name: op for name, op in able.items() if name in wanted or not wanted.keys().isdisjoint(_origins(op))}
-    found = {name for op in chosen.values() for name in (op.node.name, *_origins(op))}
-    missing = [layer for layer in wanted if layer not in found]
-    return Selection(chosen, tuple(_why_missing(missing, graph, everything, able)))
+    wanted = set(settings.layers)
+    chosen = {name: op for name, op in able.items() if not wanted.isdisjoint(names_of(op))}
+    found = {name for op in chosen.values() for name in names_of(op)}
+    missing = [layer for layer in settings.layers if layer not in found]
+    for begin, end in settings.ranges:
+        first, last = (_tasks(able, name) for name in (begin, end))
+        if first and last:
+            low, high = min(first), max(last)
+            chosen |= {name: op for name, op in able.items() if op.has_task and low <= op.task <= high}
+        missing += [name for name, tasks in ((begin, first), (end, last)) if not tasks]
+    return Selection(chosen, tuple(_why_missing(list(dict.fromkeys(missing)), graph, everything, able)))
+
+
+def names_of(op: DumpedOp) -> set[str]:
+    """Return the names by which an operator is chosen: its own, and those of what it stands for."""
+    return {op.node.name, *_origins(op)}
+
+
+def _tasks(ops: Mapping[str, DumpedOp], name: str) -> list[int]:
+    return [op.task for op in ops.values() if op.has_task and name in names_of(op)]
 
 
 def _origins(op: DumpedOp) -> set[str]:
@@ -128,8 +143,8 @@ def _why_missing(
     without: dict[str, DumpedOp] = {}
     for op in everything.values():
         if op.node.name not in able:
-            for name in (*_origins(op), op.node.name):
-                without[name] = op
+            for name in names_of(op):
+                without.setdefault(name, op)
     known = _names(able.values())
     for layer in missing:
         found = without.get(layer)

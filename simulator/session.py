@@ -25,8 +25,8 @@ from simulator.executor import Executor
 from simulator.feeds import Port, dim_limits, fitting_arrays
 from simulator.kernels.registry import Array
 from simulator.loader import ExecutionPlan, RunnableModel, load
-from simulator.padding_check import check_step
 from simulator.overflow import Overflow
+from simulator.padding_check import check_step
 
 if TYPE_CHECKING:
     from simulator.dump import Dumper
@@ -77,8 +77,8 @@ class InferSummary:
 class InferSession:
     """Runs one offline model on the CPU.
 
-    ``model_path`` is the path of an .om file or an ``OfflineModel``. ``device_id`` and ``acl_json_path`` are accepted
-    for compatibility; there is one device, the CPU. ``loop`` repeats every run. ``threads`` bounds the threads of
+    ``model_path`` is the path of an .om file or an ``OfflineModel``. ``device_id`` is accepted for compatibility: there
+    is one device, the CPU. ``loop`` repeats every run. ``threads`` bounds the threads of
     matrix products (``None``: all usable cores). One session holds one arena: it is not re-entrant (R1060).
 
     ``custom_ops`` names the folder with the files that declare the custom operators of the model (or an opp folder, or
@@ -86,7 +86,8 @@ class InferSession:
     ``OfflineModel`` has those that it was compiled with, and a file has none: R1052 names what is missing.
 
     ``dump`` names a folder into which every run dumps what all operators read and make, or is a ``DumpSettings`` that
-    says more (see :meth:`start_dump`).
+    says more (see :meth:`start_dump`). ``acl_json_path`` is a file that says it in the form of Ascend's runtimes; it
+    goes before ``dump``. Raises R1046 for what it holds.
     """
 
     def __init__(
@@ -127,7 +128,9 @@ class InferSession:
         self._model: RunnableModel | None = model
         self._dumper: Dumper | None = None
         self._summary = InferSummary(self._executor.times)
-        if dump is not None:
+        if acl_json_path is not None:
+            self.follow_config(acl_json_path)
+        elif dump is not None:
             self.start_dump(dump)
 
     # -- what there is ---------------------------------------------------------------------------------------------
@@ -256,6 +259,22 @@ class InferSession:
         plan = None if isinstance(executor, DynamicExecutor) else executor.plan
         settings = DumpSettings.of(dump)
         executor.observer = self._dumper = Dumper(self._model, settings, name, self.device_id, warn, plan)
+
+    def follow_config(self, path: str, warn: Callable[[str], None] = logger.warning) -> None:
+        """Dump what the entry ``dump`` of a configuration file asks for. Raises R1044 and R1046."""
+        from simulator.dump_config import read_dump_config
+
+        assert self._model is not None
+        config = read_dump_config(path)
+        if config is None:
+            return
+        file_name = os.path.splitext(os.path.basename(self.name))[0]
+        settings = config.settings_for(file_name, self._model.graph.name)
+        if settings is None:
+            names = ", ".join(config.models)
+            warn(f"nothing is dumped: {path} asks for the models {names}, this one is {file_name}")
+            return
+        self.start_dump(settings, warn)
 
     def stop_dump(self) -> None:
         """Dump no more."""

@@ -155,3 +155,37 @@ def test_room_for_all_runs_is_looked_at_before(
     [line] = capsys.readouterr().err.splitlines()
     size = 4 * ((3 + 6 + 2) + (2 + 2) + (2 + 1 + 2)) * 2 * 10
     assert line == f"WARNING: the dump takes some {size} bytes for 10 runs, but only 1000 are free in out/dump"
+
+
+def test_a_configuration_goes_before_the_options(capsys: pytest.CaptureFixture[str]) -> None:
+    entry = {"model_name": "net.v1", "layer": ["block/relu"]}
+    config = {"dump": {"dump_path": "elsewhere", "dump_list": [entry], "dump_step": "1"}}
+    Path("acl.json").write_text(json.dumps(config))
+    assert om_run("--input=x.npy", "--output=out", "--dump", "--acl_json_path=acl.json", "--loop=3") == 0
+    assert not Path("out/dump").exists()
+    [manifest] = manifests("elsewhere")
+    assert manifest["data_index"] == 1
+    assert [(entry["op"], [t["kind"] for t in entry["tensors"]]) for entry in manifest["files"]] == [
+        ("block/relu", ["output"])
+    ]
+    assert "goes before --dump" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("dump", "reason"),
+    [
+        ({"dump_path": "d", "dump_list": [], "dump_mode": "both"}, "dump_mode"),
+        ({"dump_path": "d", "dump_list": [], "dump_stats": ["Max"]}, "dump_stats needs"),
+        ({"dump_path": "", "dump_list": []}, "dump_path"),
+        ({"dump_path": "d", "dump_list": [], "dump_step": "|".join(map(str, range(101)))}, "dump_step"),
+        ({"dump_path": "d", "dump_list": [{"opname_range": [{"begin": "a", "end": "b"}]}]}, "opname_range"),
+    ],
+)
+def test_configurations_that_cannot_be_followed(
+    dump: dict[str, Any], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("acl.json").write_text(json.dumps({"dump": dump}))
+    assert om_run("--input=x.npy", "--acl_json_path", "acl.json") == 1
+    [line, _] = capsys.readouterr().err.splitlines()
+    assert line.startswith("R1046: The configuration [acl.json] cannot be followed.")
+    assert reason in line

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from ge.errors import ReportedError
-from ge.formats import storage_shape
+from ge.formats import LayoutError, storage_shape
 from ge.graph import DataType, Format, Graph, TensorDesc
 from ge.graph.types import DATA_TYPE_BY_PROTO, FORMAT_TEXT
 from simulator import DumpMode, DumpSettings, InferSession
@@ -187,19 +187,20 @@ def test_names_that_files_cannot_have(tmp_path: Path) -> None:
 
 
 # -- layouts and types -------------------------------------------------------------------------------------------------
-def private_model(origin: Array, layout: Format, origin_format: Format, groups: int = 1) -> tuple[PlannedModel, Array]:
-    """y = -x with both in a private layout, and what x is in memory, with padding that is no zero."""
-    data_type = DataType.DT_FLOAT16
-    shape = storage_shape(origin.shape, origin_format, layout, data_type, groups)
-    desc = TensorDesc(shape, layout, data_type, origin.shape, origin_format)
-    desc.sub_format = groups
-    numbers = np.arange(1, origin.size + 1).reshape(origin.shape)
-    places = lay_out(numbers, FORMAT_TEXT[origin_format], FORMAT_TEXT[layout], 16, groups=groups)
-    memory = np.concatenate([np.float16([np.nan]), origin.reshape(-1)])[places].reshape(shape)
+def through_layout(shape: Sequence[int], layout: Format, origin_format: Format, groups: int = 0) -> PlannedModel:
+    """into: x in a private layout; back: that in the format of x again."""
+    plain = TensorDesc(shape, origin_format, DataType.DT_FLOAT16)
+    stored = storage_shape(shape, origin_format, layout, DataType.DT_FLOAT16, groups)
+    private = TensorDesc(stored, layout, DataType.DT_FLOAT16, shape, origin_format)
+    private.sub_format = groups
+    ends = {"src_format": FORMAT_TEXT[origin_format], "dst_format": FORMAT_TEXT[layout]}
     graph = Graph("g")
-    x = graph.add_node("Data", "x", attrs={"index": 0}, output_descs=[desc]).output()
-    node = graph.add_node("Neg", "y", [x], output_descs=[desc.copy()])
-    return plan_model(graph, [node.output()]), memory
+    x = graph.add_node("Data", "x", attrs={"index": 0}, output_descs=[plain]).output()
+    there = {**ends, "groups": max(groups, 1), "dst_subformat": groups}
+    back = {"src_format": ends["dst_format"], "dst_format": ends["src_format"], "groups": max(groups, 1)}
+    into = graph.add_node("TransData", "into", [x], there, output_descs=[private])
+    result = graph.add_node("TransData", "back", [into.output()], back, output_descs=[plain.copy()])
+    return plan_model(graph, [result.output()])
 
 
 @pytest.mark.parametrize("channels", [1, 15, 16, 17, 33])
@@ -218,56 +219,46 @@ def test_private_layouts_as_stored_and_as_meant(
     layout: Format, origin_format: Format, channels: int, rng: np.random.Generator, tmp_path: Path
 ) -> None:
     extents = {"N": 2, "C": channels, "H": 3, "W": 5}
-    shape = [extents[axis] for axis in FORMAT_TEXT[origin_format]]
-    origin = rng.standard_normal(shape).astype(np.float16)
-    model, memory = private_model(origin, layout, origin_format)
-    check_private(run_dumped(model, [memory], tmp_path), origin, memory, layout, origin_format)
+    x = rng.standard_normal([extents[axis] for axis in FORMAT_TEXT[origin_format]]).astype(np.float16)
+    check_private(x, layout, origin_format, 0, tmp_path)
 
 
-@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("groups", [2, 4])
 def test_filters_of_groups(groups: int, rng: np.random.Generator, tmp_path: Path) -> None:
-    origin = rng.standard_normal((8, 3, 2, 2)).astype(np.float16)
-    model, memory = private_model(origin, Format.FORMAT_FRACTAL_Z, Format.FORMAT_NCHW, groups)
-    found = run_dumped(model, [memory], tmp_path)
-    check_private(found, origin, memory, Format.FORMAT_FRACTAL_Z, Format.FORMAT_NCHW)
-    assert found.file("y").data.input[0].sub_format == groups
+    x = rng.standard_normal((8, 3, 2, 2)).astype(np.float16)
+    check_private(x, Format.FORMAT_FRACTAL_Z, Format.FORMAT_NCHW, groups, tmp_path)
 
 
-def check_private(found: Dump, origin: Array, memory: Array, layout: Format, origin_format: Format) -> None:
-    file = found.file("y")
-    described = file.data.input[0]
-    assert file.inputs[0] == memory.tobytes()
-    assert file.outputs[0] == (-memory).tobytes()
-    assert (described.format, list(described.shape.dim)) == (layout, list(memory.shape))
-    assert list(described.original_shape.dim) == list(origin.shape)
-    assert file.data.output[0].original_op.format == origin_format
-    np.testing.assert_array_equal(found.tensor("y", "input"), origin)
-    np.testing.assert_array_equal(found.tensor("y", "output"), -origin)
-    [tensor] = [t for t in found.entries("y")[0]["tensors"] if t["kind"] == "output"]
-    assert tensor["storage"] == {
-        "format": FORMAT_TEXT[layout],
-        "shape": list(memory.shape),
-        "dtype": "DT_FLOAT16",
-        "groups": described.sub_format,
-    }
-    assert tensor["origin"] == {
-        "format": FORMAT_TEXT[origin_format],
-        "shape": list(origin.shape),
-        "dtype": "DT_FLOAT16",
-    }
+def check_private(x: Array, layout: Format, origin_format: Format, groups: int, path: Path) -> None:
+    """The bytes are those of the index formulas, the .npy is the tensor of the model."""
+    found = run_dumped(through_layout(x.shape, layout, origin_format, groups), [x], path)
+    memory = lay_out(x, FORMAT_TEXT[origin_format], FORMAT_TEXT[layout], 16, groups=max(groups, 1))
+    shape = list(storage_shape(x.shape, origin_format, layout, DataType.DT_FLOAT16, groups))
+    made, read_back = found.file("into"), found.file("back")
+    assert made.outputs[0] == read_back.inputs[0] == memory.tobytes()
+    assert made.inputs[0] == read_back.outputs[0] == x.tobytes()
+    for described in (made.data.output[0], read_back.data.input[0]):
+        assert (described.format, list(described.shape.dim)) == (layout, shape)
+        assert (list(described.original_shape.dim), described.sub_format) == (list(x.shape), max(groups, 1))
+    assert made.data.output[0].original_op.format == origin_format
+    for op, kind in (("into", "input"), ("into", "output"), ("back", "input"), ("back", "output")):
+        np.testing.assert_array_equal(found.tensor(op, kind), x)
+    [tensor] = [t for t in found.entries("into")[0]["tensors"] if t["kind"] == "output"]
+    form = {"format": FORMAT_TEXT[layout], "shape": shape, "dtype": "DT_FLOAT16", "groups": max(groups, 1)}
+    assert tensor["storage"] == form
+    assert tensor["origin"] == {"format": FORMAT_TEXT[origin_format], "shape": list(x.shape), "dtype": "DT_FLOAT16"}
 
 
-def test_a_layout_that_nobody_can_read_is_dumped_as_stored(tmp_path: Path) -> None:
-    desc = TensorDesc([1, 1, 2, 2, 16], Format.FORMAT_NC1HWC0, DataType.DT_FLOAT16, [1, 3, 2, 2], Format.FORMAT_ND)
-    graph = Graph("g")
-    x = graph.add_node("Data", "x", attrs={"index": 0}, output_descs=[desc]).output()
-    node = graph.add_node("Neg", "y", [x], output_descs=[desc.copy()])
-    memory = np.ones(desc.shape, np.float16)
-    found = run_dumped(plan_model(graph, [node.output()]), [memory], tmp_path)
-    assert found.file("y").outputs[0] == (-memory).tobytes()
-    [_, tensor] = found.entries("y")[0]["tensors"]
-    assert tensor["npy"] is None
-    assert "NC1HWC0" in tensor["reason"]
+def test_a_layout_that_nobody_can_read_is_dumped_as_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(array: Array, desc: TensorDesc) -> Array:
+        raise LayoutError(f"{desc.format.name} is not known")
+
+    monkeypatch.setattr(dump_module, "in_origin", unknown)
+    found = run_dumped(planned(CHAIN), [X], tmp_path)
+    assert found.file("m").outputs[0] == (2 * X).tobytes()
+    for tensor in found.entries("m")[0]["tensors"]:
+        assert (tensor["npy"], tensor["reason"]) == (None, "FORMAT_ND is not known")
+    assert list((found.folder / "npy").iterdir()) == []
 
 
 def test_bfloat16_is_widened_beside_its_bytes(tmp_path: Path) -> None:
