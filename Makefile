@@ -33,6 +33,7 @@ format: $(VENV)/.test ## rewrite the sources in the project's format
 bench: $(VENV)/.test ## measure compile time, run time and arena against the others
 	$(BIN)/python -m bench.arena
 	$(BIN)/python -m bench.compile_time
+	$(BIN)/python -m bench.fused_kernels
 	$(BIN)/python -m bench.node_scaling
 	$(BIN)/python -m bench.pattern_matching
 	$(BIN)/python -m bench.run_time

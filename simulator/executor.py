@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +27,21 @@ def usable_cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return max(os.cpu_count() or 1, 1)
+
+
+BUFFERED_ELEMENTS = 1024
+"""numpy copies operands that repeat in rows shorter than this, which takes longer than to read them where they are."""
+
+
+@contextmanager
+def kernel_arithmetic() -> Iterator[None]:
+    """While kernels run, numpy warns of nothing and buffers little."""
+    with np.errstate(all="ignore"):
+        previous = np.setbufsize(BUFFERED_ELEMENTS)
+        try:
+            yield
+        finally:
+            np.setbufsize(previous)
 
 
 MIN_SHARED_PRODUCT = 4_000_000
@@ -75,7 +90,7 @@ class RunLoop:
         try:
             self._take(feeds)
             watched = nullcontext() if self.observer is None else self.observer.run(feeds)
-            with watched, self._blas.limit(limits=self.threads), np.errstate(all="ignore"):
+            with watched, self._blas.limit(limits=self.threads), kernel_arithmetic():
                 self._threads_in_use = self.threads
                 if self.overflow is not None:
                     self.overflow.start()

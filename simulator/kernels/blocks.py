@@ -31,6 +31,21 @@ def compute_dtype(dtype: DataType) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype in NARROW_FLOATS else numpy_dtype(dtype)
 
 
+LONGEST_ROW = 32768
+"""Longer rows are summed pairwise: one running sum would lose digits."""
+
+
+def row_sums(length: int, dtype: np.dtype[Any]) -> Callable[[Array, Array], Any]:
+    """Return ``run(rows, totals)``, which writes the sums of [n, length] to [n, 1].
+
+    As products with ones they are several times faster than reductions, and no worse.
+    """
+    if length > LONGEST_ROW:
+        return lambda rows, totals: np.add.reduce(rows, axis=1, out=totals, keepdims=True)
+    ones = np.ones(length, dtype)
+    return lambda rows, totals: np.vecdot(rows, ones, out=totals.reshape(-1))
+
+
 @dataclass(frozen=True)
 class Walk:
     """Blocks of a broadcast: the collapsed shapes of result and operands, and per block the index into each."""

@@ -11,7 +11,7 @@ import numpy as np
 from ge.graph import DataType, TensorDesc
 from ge.graph.types import data_type_of, numpy_dtype
 from ge.ops.layout import channel_axis
-from simulator.kernels.blocks import compute_dtype, elementwise
+from simulator.kernels.blocks import compute_dtype, elementwise, row_sums
 from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, kernel
 
 BLOCK_ELEMENTS = 32768
@@ -155,6 +155,7 @@ def _standardising(
     results = layout.take([block, how.length][: None if is_narrow else 0], dtype)
     means, squares = layout.take([block, 1], dtype), layout.take([block], dtype)
     epsilon, length = dtype.type(how.epsilon), dtype.type(how.length)
+    sum_rows = row_sums(how.length, dtype)
     first_statistic = 1 if how.is_centred else 0
 
     def parameter(inputs: Inputs, slot: int | None) -> Array | None:
@@ -174,7 +175,7 @@ def _standardising(
             mean, square = means(scratch)[:size], squares(scratch)[:size]
             centred = source
             if how.is_centred:
-                np.add.reduce(source, axis=1, out=mean, keepdims=True)
+                sum_rows(source, mean)
                 np.divide(mean, length, out=mean)
                 np.subtract(source, mean, out=target)
                 centred = target

@@ -8,7 +8,7 @@ import numpy as np
 
 from ge.graph.types import numpy_dtype
 from ge.ops.softmax import takes_masked_rows
-from simulator.kernels.blocks import compute_dtype
+from simulator.kernels.blocks import compute_dtype, row_sums
 from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, kernel
 
 BLOCK_ELEMENTS = 32768
@@ -32,6 +32,7 @@ def build_softmax(request: KernelRequest) -> Kernel | None:
     takes_masked = is_narrow and takes_masked_rows(request.op, request.outputs[0].data_type)
     lowest = np.finfo(dtype).min
     block = min(max(BLOCK_ELEMENTS // (count * inner), 1), outer)
+    sum_rows = row_sums(count, dtype)
     layout = ScratchLayout()
     wide = layout.take([block, count, inner][: None if is_narrow else 0], dtype)
     results = layout.take([block, count, inner][: None if is_rounded else 0], dtype)
@@ -59,7 +60,10 @@ def build_softmax(request: KernelRequest) -> Kernel | None:
             if is_stepwise:
                 np.copyto(target, power, casting="unsafe")
                 np.copyto(power, target)
-            np.add.reduce(power, axis=1, out=total, keepdims=True)
+            if inner == 1:
+                sum_rows(power[..., 0], total[..., 0])
+            else:
+                np.add.reduce(power, axis=1, out=total, keepdims=True)
             if is_stepwise:
                 half_total = half_totals(scratch)[:size]
                 np.copyto(half_total, total, casting="unsafe")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from simulator.kernels.blocks import LONGEST_ROW, row_sums
 from tests.ops.one_node import run_onnx
 from tests.simulator.differential import FLOAT_TYPES, assert_equal_meaning, check_kernel
 from tests.simulator.planned_model import run_model, single
@@ -106,6 +108,15 @@ def test_norms_of_rows_far_from_zero() -> None:
         n_outputs=3,
         tolerance=1e-4,
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("length", [1, 7, 768, LONGEST_ROW, LONGEST_ROW + 1, 500_000])
+def test_row_sums_keep_their_digits(length: int, dtype: Any) -> None:
+    rows, totals = tensor(2, length, dtype=dtype, shift=1000), np.empty((2, 1), dtype)
+    row_sums(length, np.dtype(dtype))(rows, totals)
+    exact = [math.fsum(row.tolist()) for row in rows]
+    np.testing.assert_allclose(totals[:, 0], exact, rtol=4 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("dtype", FLOAT_TYPES)

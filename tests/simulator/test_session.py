@@ -104,6 +104,14 @@ def test_iteration_lists_that_do_not_fit(session: InferSession, in_out_list: lis
         session.infer_iteration([A, B], in_out_list, 2)
 
 
+def test_runs_leave_the_settings_of_numpy_as_they_were(session: InferSession) -> None:
+    with np.errstate(over="raise"):
+        previous = np.setbufsize(4096)
+        session.infer([A, B])
+        assert (np.getbufsize(), np.geterr()["over"]) == (4096, "raise")
+        np.setbufsize(previous)
+
+
 def test_summary_counts_every_run() -> None:
     session = InferSession(model_path=difference(), loop=3)
     session.infer([A, B])
