@@ -5,11 +5,22 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ge.errors import ReportedError
-from ge.formats import AXES, CubeSizes, LayoutError, PackedFormat, cube_sizes, is_private, lay_out, storage_fault
+from ge.formats import (
+    AXES,
+    CubeSizes,
+    LayoutError,
+    PackedFormat,
+    cube_sizes,
+    is_private,
+    lay_out,
+    lies_in_origin,
+    storage_fault,
+)
 from ge.graph import DataType, Format, Graph, Node, Shape, TensorDesc
 from ge.graph.types import FLOATING, FORMAT_TEXT
 from ge.layout_check import STORAGE_FORMAT
 from ge.session import CompileSession
+from ge.tensor_memory import first_without_size
 from ge.verify import UNSETTLED
 
 STORAGE_SHAPE = "storage_shape"
@@ -53,6 +64,7 @@ class ApplyUserFormats:
                 applying.to_result(net_output, slot)
         if applying.is_changed:
             graph.attrs[UNSETTLED] = True
+            _refuse_dynamic(graph)
         return applying.is_changed
 
 
@@ -218,6 +230,22 @@ def _refuse_in_body(body: Graph) -> None:
     for name, desc in ends:
         if STORAGE_FORMAT in desc.attrs or STORAGE_SHAPE in desc.attrs:
             reason = f"{name} of graph {body.name} has {STORAGE_FORMAT}; only inputs and results of the model can"
+            raise ReportedError("E10055", reason=reason)
+
+
+def _refuse_dynamic(graph: Graph) -> None:
+    """Refuse layouts of the hardware at the ends of a dynamic model: inside, it has none."""
+    descs = [data.output_descs[0] for data in graph.data_nodes()]
+    net_output = graph.net_output()
+    descs += [] if net_output is None else [desc for desc in net_output.input_descs if desc is not None]
+    if all(lies_in_origin(desc) for desc in descs):
+        return
+    for part in graph.all_graphs():
+        found = first_without_size(part)
+        if found is not None:
+            reason = (
+                f"inputs and results in layouts of the hardware need a static model, but {found} is of no fixed size"
+            )
             raise ReportedError("E10055", reason=reason)
 
 

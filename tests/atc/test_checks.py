@@ -93,6 +93,11 @@ CASES = [
     ("53b", f"{B} --output_type=HIF8", ["E10055"], "HIF8"),
     ("54", f"{B} --output_type=relu:0:FP16", ["E10001"], "relu:0"),
     ("55", f'{B} --out_nodes="relu:0;out"', ["E10001"], "mixes"),
+    ("fp16-flag", f"{B} --input_fp16_nodes=x --is_input_adjust_hw_layout=True", ["E10005"], "[True]"),
+    ("fp16-flag-alone", f"{B} --is_input_adjust_hw_layout=1,true", ["E10005"], "--is_input_adjust_hw_layout"),
+    ("fp16-twice", f'{B} --input_fp16_nodes="x;y;x"', ["E10001"], "'x' is given twice"),
+    ("fp16-empty", f'{B} --input_fp16_nodes="x;"', ["E10001"], "empty item"),
+    ("layout-flag", f"{B} --out_nodes=r:0 --is_output_adjust_hw_layout=,true", ["E10005"], "output_adjust"),
     ("66", f"{B} --external_weight=3", ["E10006"], "--external_weight"),
     ("67", f"{B} --log=bug", ["E10010"], "bug"),
     ("68", f"{B} --sparsity=2", ["E10006"], "--sparsity"),
@@ -165,7 +170,7 @@ NOT_BUILT = [
     ("43", '--dynamic_dims="2,8,8;4,16,16"', "gears: an .om"),
     ("45", "--dynamic_dims=2,3 --insert_op_conf=w.cfg", "gears and AIPP: E10001"),
     ("58", "--insert_op_conf=w.cfg", "AIPP"),
-    ("62", "--input_fp16_nodes=x", "AIPP and fp16 inputs: E10034"),
+    ("62", "--input_fp16_nodes=x --insert_op_conf=w.cfg", "AIPP and fp16 inputs: E10034"),
     ("64", "--external_weight=1", "external weights"),
     ("65", "--external_weight=2", "external weights"),
     ("82", "--singleop=w.cfg", "single operators"),
@@ -285,6 +290,48 @@ def test_keywords_become_typed_options() -> None:
         "aicore_num": "8|",
         "enable_compress_weight": "false",
     }
+
+
+def test_layouts_of_inputs_and_outputs() -> None:
+    options = library(
+        input_fp16_nodes="a; b", is_input_adjust_hw_layout="false,true",
+        out_nodes=["r:0", "s:1"], is_output_adjust_hw_layout="true,false",
+    )  # fmt: skip
+    assert options.half_inputs == {"a": False, "b": True}
+    assert options.half_outputs == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("values", "inputs", "outputs", "warning"),
+    [
+        ({"input_fp16_nodes": "a;b", "is_input_adjust_hw_layout": "true"}, [True, False], (), "the others count as"),
+        ({"input_fp16_nodes": "a", "is_input_adjust_hw_layout": "true,true"}, [True], (), "the others are ignored"),
+        ({"is_input_adjust_hw_layout": "true"}, [], (), "has no effect without --input_fp16_nodes"),
+        ({"out_nodes": "r:0;s:0", "is_output_adjust_hw_layout": "true"}, [], (True, False), "1 values for 2 names"),
+        ({"is_output_adjust_hw_layout": "true"}, [], (), "has no effect without --out_nodes"),
+        (
+            {"out_nodes": "r:0;s:0", "is_output_adjust_hw_layout": "true,true", "output_type": "s:0:FP32"},
+            [],
+            (True, True),
+            "--output_type decides over --is_output_adjust_hw_layout for output s:0",
+        ),
+        (
+            {"out_nodes": "r:0", "is_output_adjust_hw_layout": "true", "output_type": "FP32"},
+            [],
+            (True,),
+            "--output_type decides over --is_output_adjust_hw_layout for output r:0",
+        ),
+    ],
+)
+def test_lists_of_unequal_length_are_warned_of(
+    values: dict[str, str], inputs: list[bool], outputs: tuple[bool, ...], warning: str
+) -> None:
+    notices: list[str] = []
+    values = {"framework": "5", "soc_version": "Ascend310P3", "precision_mode_v2": "origin", **values}
+    options = check(Given(values, Environment(), notices.append, is_library_call=True))
+    assert (list(options.half_inputs.values()), options.half_outputs) == (inputs, outputs)
+    [notice] = notices
+    assert warning in notice
 
 
 def test_shapes_that_are_known_at_run_time() -> None:

@@ -272,6 +272,15 @@ def test_outputs_that_do_not_exist(item: OutNode, code: str, word: str) -> None:
     assert word in fault.message
 
 
+@pytest.mark.parametrize(("name", "code"), [("none", "E10016"), ("t", "E10017"), ("relu", "E10017")])
+def test_names_of_half_inputs_that_are_no_inputs(name: str, code: str) -> None:
+    source = model([node("Relu", "x", "t", name="relu"), node("Neg", "t", "y", name="neg")])
+    fault = refused(source, half_inputs={"x": True, name: False}, input_shape={"wrong": (1,)})
+    assert (fault.code, fault.fields["parameter"]) == (code, "--input_fp16_nodes")
+    assert f"[{name}]" in fault.message
+    assert "x (" in fault.solution
+
+
 @pytest.mark.parametrize("input_format", [Format.FORMAT_NCHW, Format.FORMAT_NCDHW, Format.FORMAT_ND])
 def test_what_axes_mean_is_left_to_inference(input_format: Format) -> None:
     desc = parse_model(model([node("Relu", "x")]), input_format=input_format).data_nodes()[0].output().desc

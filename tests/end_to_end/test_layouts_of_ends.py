@@ -1,0 +1,158 @@
+"""Models that take and give float16 in NC1HWC0: compiled, saved, and run as users of the device run them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto
+
+import atc
+from atc.command import main as compile_main
+from atc.run_command import main as run_main
+from ge.errors import ReportedError
+from simulator import InferSession
+from tests.parsers.onnx_models import model, node, value
+
+C0 = 16
+
+
+def to_blocks(x: NDArray[Any], garbage: float = 0) -> NDArray[Any]:
+    """[N,C,H,W] as [N,C1,H,W,C0], element by element; what is padding holds ``garbage``."""
+    n, c, h, w = x.shape
+    stored = np.full((n, -(-c // C0), h, w, C0), garbage, x.dtype)
+    for i in range(c):
+        stored[:, i // C0, :, :, i % C0] = x[:, i]
+    return stored
+
+
+def from_blocks(stored: NDArray[Any], channels: int) -> NDArray[Any]:
+    return np.stack([stored[:, i // C0, :, :, i % C0] for i in range(channels)], axis=1)
+
+
+def network(channels: int, filters: int) -> ModelProto:
+    weight = np.random.default_rng(channels).normal(size=(filters, channels, 3, 3)).astype(np.float32)
+    nodes = [
+        node("Conv", "image w", "c", name="conv", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("Exp", "c", "y", name="exp"),
+    ]
+    ends = [value("image", (2, channels, 5, 4))], [value("y", (2, filters, 5, 4))]
+    return model(nodes, *ends, {"w": weight / channels / 10})
+
+
+def expected(source: ModelProto, x: NDArray[Any]) -> NDArray[Any]:
+    session = onnxruntime.InferenceSession(source.SerializeToString())
+    return session.run(None, {"image": x.astype(np.float32)})[0]
+
+
+def image(channels: int) -> NDArray[np.float16]:
+    return np.random.default_rng(1).normal(size=(2, channels, 5, 4)).astype(np.float16)
+
+
+LAYOUTS = {
+    "input_fp16_nodes": "image", "is_input_adjust_hw_layout": "true",
+    "out_nodes": "exp:0", "is_output_adjust_hw_layout": "true",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", ["origin", "fp16"])
+@pytest.mark.parametrize(("channels", "filters"), [(1, 15), (3, 17), (16, 16), (17, 33)])
+def test_garbage_in_padding_does_not_matter(channels: int, filters: int, precision: str) -> None:
+    """exp(0) is 1, so padding of the result shows whether it was cleared; NaN in the input would show everywhere."""
+    source, x = network(channels, filters), image(channels)
+    compiled = atc.compile_model(source, soc_version="Ascend310P3", precision_mode_v2=precision, **LAYOUTS)
+    session = InferSession(0, compiled)
+    [port], [result] = session.get_inputs(), session.get_outputs()
+    stored = to_blocks(x, np.nan)
+    assert (port.shape, port.format, port.datatype, port.size) == (list(stored.shape), "NC1HWC0", "f2", stored.nbytes)
+    assert (port.origin_shape, port.origin_format) == (list(x.shape), "NCHW")
+    assert (result.format, result.origin_shape) == ("NC1HWC0", [2, filters, 5, 4])
+    before = stored.copy()
+    for _ in range(2):
+        [y] = session.infer([stored])
+        np.testing.assert_array_equal(stored, before)
+        np.testing.assert_allclose(from_blocks(y, filters), expected(source, x), rtol=2e-2)
+        assert not np.any(to_blocks(from_blocks(y, filters), 0) != y)
+
+
+def test_arrays_of_the_origin_shape_are_refused_with_what_is_needed() -> None:
+    compiled = atc.compile_model(network(3, 3), soc_version="Ascend310P3", precision_mode_v2="origin", **LAYOUTS)
+    with pytest.raises(ReportedError, match=r"float16\[2, 1, 5, 4, 16\]") as caught:
+        InferSession(0, compiled).infer([image(3)])
+    assert "NC1HWC0 of [2,3,5,4] in NCHW" in caught.value.solution
+
+
+def test_an_input_in_half_precision_only() -> None:
+    source, x = network(3, 5), image(3)
+    compiled = atc.compile_model(
+        source, soc_version="Ascend310P3", precision_mode_v2="origin", input_fp16_nodes="image"
+    )
+    session = InferSession(0, compiled)
+    assert (session.get_inputs()[0].shape, session.get_inputs()[0].datatype) == ([2, 3, 5, 4], np.float16)
+    np.testing.assert_allclose(session.infer([x])[0], expected(source, x), rtol=1e-4)
+
+
+def test_the_command_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files hold what the device would get: raw bytes of the storage shape, or .npy of that shape."""
+    monkeypatch.chdir(tmp_path)
+    source, x = network(3, 5), image(3)
+    Path("m.onnx").write_bytes(source.SerializeToString())
+    options = [f"--{name}={text}" for name, text in LAYOUTS.items()]
+    basics = [
+        "--model=m.onnx",
+        "--framework=5",
+        "--output=m",
+        "--soc_version=Ascend310P3",
+        "--precision_mode_v2=origin",
+    ]
+    assert compile_main([*basics, *options]) == 0
+    stored = to_blocks(x, 7)
+    stored.tofile("x.bin")
+    np.save("x.npy", stored)
+    np.save("origin.npy", x)
+    for name in ("x.bin", "x.npy"):
+        assert run_main(["--model", "m.om", "--input", name, "--output", ".", "--output_dirname", name[2:]]) == 0
+        [file] = Path(name[2:]).glob("*.bin")
+        found = np.fromfile(file, np.float16).reshape(2, 1, 5, 4, C0)
+        np.testing.assert_allclose(from_blocks(found, 5), expected(source, x), rtol=2e-2)
+    capsys.readouterr()
+    assert run_main(["--model", "m.om", "--input", "origin.npy"]) != 0
+    assert "R1024" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "word"),
+    [
+        ({"input_fp16_nodes": "images"}, "E10016", "image ("),
+        ({"input_fp16_nodes": "c"}, "E10017", "[c]"),
+        ({"input_fp16_nodes": "image", "is_input_adjust_hw_layout": "yes"}, "E10005", "[yes]"),
+    ],
+)
+def test_bad_requests(options: dict[str, str], code: str, word: str) -> None:
+    with pytest.raises(ReportedError) as caught:
+        atc.compile_model(network(3, 3), soc_version="Ascend310P3", precision_mode_v2="origin", **options)
+    assert caught.value.code == code
+    assert word in f"{caught.value.message} {caught.value.solution}"
+
+
+def test_a_model_with_open_dims_takes_half_precision_but_no_layout() -> None:
+    """The input with open dims is another one."""
+    nodes = [node("Relu", "image", "r", name="relu"), node("Neg", "rows", "n", name="neg")]
+    source = model(
+        nodes,
+        [value("image", (1, 3, 4, 4)), value("rows", ("n", 4))],
+        [value("r", (1, 3, 4, 4)), value("n", ("n", 4))],
+    )
+    options = {"soc_version": "Ascend310P3", "precision_mode_v2": "origin", "input_shape": {"rows": (-1, 4)}}
+    with pytest.raises(ReportedError, match="static model") as caught:
+        atc.compile_model(source, input_fp16_nodes="image", is_input_adjust_hw_layout="true", **options)
+    assert caught.value.code == "E10055"
+    compiled = atc.compile_model(source, input_fp16_nodes="image", **options)
+    x = np.random.default_rng(2).normal(size=(1, 3, 4, 4)).astype(np.float16)
+    r, n = InferSession(0, compiled).infer([x, np.ones((2, 4), np.float32)])
+    np.testing.assert_array_equal(r, np.maximum(x, 0).astype(np.float32))
+    assert n.shape == (2, 4)
