@@ -110,6 +110,8 @@ def _typed(given: Given) -> CompileOptions:
         custom_types=read_customized(given["customize_dtypes"]) if given["customize_dtypes"] else Customized(),
         mix_list_changes=read_mix_list(given["modify_mixlist"]) if given["modify_mixlist"] else MixListChanges(),
         is_weight_clip=(given["is_weight_clip"] or OPTIONS["is_weight_clip"].default) == "1",
+        format_refinement=(given["format_refinement"] or OPTIONS["format_refinement"].default) == "1",
+        enable_small_channel=given["enable_small_channel"] == "1",
         log=given["log"] or OPTIONS["log"].default,
         display_model_info=given["display_model_info"] == "1",
         check_report=given.check_report,
@@ -417,6 +419,8 @@ def passes_and_fusions(given: Given) -> None:
 
 def compression(given: Given) -> None:
     """E10005 and E10047 for the options of weight compression."""
+    _check_value(given, "enable_small_channel")
+    _check_value(given, "format_refinement")
     _check_value(given, "enable_compress_weight")
     if given["enable_compress_weight"] == "true" and given["compress_weight_conf"]:
         raise ReportedError("E10047", parameter0="--enable_compress_weight", parameter1="--compress_weight_conf")

@@ -152,6 +152,9 @@ _TEXT, _FLAG = Rule(), Rule(kind=Kind.FLAG)
 _FILE, _FOLDER, _TARGET = Rule(kind=Kind.FILE), Rule(kind=Kind.FOLDER), Rule(kind=Kind.TARGET)
 _BIT, _BIT_NUMBER, _LATE_BIT = _lexed("0 1", "E10006"), _lexed("0 1", "E10006", Kind.NUMBER), _late("0 1", "E10006")
 _BOOLEAN = _late("true false", "E10005")
+FORMAT_REFINEMENT = "0"
+"""The default of ``--format_refinement``."""
+
 _WORKS, _TAKEN, _LATER = Status.IMPLEMENTED, Status.RECORDED, Status.NOT_YET
 _W, _M, _H = Effect.WORKS, Effect.METADATA, Effect.HARDWARE
 
@@ -278,8 +281,10 @@ _ROWS: dict[str, tuple[_Row, ...]] = {
         ("buffer_optimize", _TAKEN, _H, _late("l1_optimize l2_optimize off_optimize"), "l2_optimize",
             "ge.bufferOptimize",
             "Use of on-chip buffers: l1_optimize, l2_optimize or off_optimize."),
-        ("enable_small_channel", _TAKEN, _H, _late("0 1"), "0", "ge.enableSmallChannel",
+        ("enable_small_channel", _WORKS, _W, _late("0 1"), "0", "ge.enableSmallChannel",
             "1 stores few channels more tightly."),
+        ("format_refinement", _WORKS, _W, _late("0 1"), FORMAT_REFINEMENT, "",
+            "1 stores tensors in the layouts that the chip works in, 0 as the model has them."),
         ("enable_compress_weight", _TAKEN, _M, _BOOLEAN, "false", "ge.enableCompressWeight",
             "Whether weights are compressed: true or false."),
         ("compress_weight_conf", _TAKEN, _M, _FILE, "", "compress_weight_conf",

@@ -26,7 +26,7 @@ from ge.option_grammar import (
     parse_out_nodes,
     parse_output_type,
 )
-from ge.option_table import OPTIONS, Option
+from ge.option_table import FORMAT_REFINEMENT, OPTIONS, Option
 from ge.precision_files import Customized, KeptNodes, MixListChanges
 
 __all__ = [
@@ -125,6 +125,10 @@ class CompileOptions:
     mix_list_changes: MixListChanges = field(default_factory=MixListChanges)
     is_weight_clip: bool = True
     """Whether constants are clamped to the finite range of a narrower type before they are converted to it."""
+    format_refinement: bool = FORMAT_REFINEMENT == "1"
+    """Whether tensors are stored in the layouts that the chip works in."""
+    enable_small_channel: bool = False
+    """Whether convolutions of up to four channels have layouts of their own."""
     log: str = "null"
     display_model_info: bool = False
     check_report: str = "check_result.json"

@@ -83,7 +83,7 @@ def assemble(graph: Graph, session: CompileSession) -> OfflineModel:
     options = session.options
     return OfflineModel(
         graph=graph,
-        attrs={**_origin(options), **_host(options, is_needed=not session.plan.is_static)},
+        attrs={**_origin(options), **_host(options, is_needed=not session.plan.is_static), **_transfers(graph)},
         plan=session.plan,
         io=describe_io(graph),
         name=os.path.basename(options.output),
@@ -104,6 +104,12 @@ def _origin(options: CompileOptions) -> dict[str, AttrValue]:
     if options.recorded:
         attrs["_recorded_options"] = [f"--{name}={value}" for name, value in sorted(options.recorded.items())]
     return attrs
+
+
+def _transfers(graph: Graph) -> dict[str, AttrValue]:
+    """Return how many TransData the model executes and what they move, if its formats have been refined."""
+    names = ("_trans_data_count", "_trans_data_bytes", "_trans_data_weight_count")
+    return {name: graph.attrs[name] for name in names if name in graph.attrs}
 
 
 def _host(options: CompileOptions, *, is_needed: bool) -> dict[str, AttrValue]:

@@ -10,8 +10,14 @@ from passes.custom.settle_rewrites import SettleRewrites
 from passes.custom.stage import AfterBuiltinFusion, AfterInferShape, AfterOriginGraphOptimize, BeforeInferShape
 from passes.driver import Step
 from passes.format.apply_user_formats import ApplyUserFormats
+from passes.format.choose_formats import ChooseFormats
+from passes.format.count_trans_data import CountTransData
+from passes.format.fold_trans_data import FoldTransData
 from passes.format.infer_origin_format import InferOriginFormat
 from passes.format.insert_trans_data import InsertTransData
+from passes.format.settle_formats import SettleFormats
+from passes.format.spread_heavy_formats import SpreadHeavyFormats
+from passes.format.trans_ops.stage_one import stage_one
 from passes.fusion.fuse_graph import FuseGraph
 from passes.infer.fold_constants import FoldConstants
 from passes.infer.infer_shapes import InferShapes
@@ -95,11 +101,17 @@ def refine_precision() -> list[Step]:
 
 
 def refine_formats() -> list[Step]:
-    """TransData where the two ends of an edge differ in layout."""
+    """Layouts of the chip, first node by node, then spread; TransData where the two ends of an edge differ."""
     return [
+        ChooseFormats(),
+        "OptimizeOriginalGraph_FeOpFormatJudgeAfter",
+        SpreadHeavyFormats(),
+        "OptimizeOriginalGraph_FeDistHeavyFormatAfter",
         InsertTransData(),
         "OptimizeOriginalGraph_FeInsertTransNodeAfter",
         "PreRunAfterRefineRunningFormat",
+        FoldTransData(),
+        *stage_one(),
     ]
 
 
@@ -108,7 +120,12 @@ def finish() -> list[Step]:
     return [
         AfterOriginGraphOptimize(),
         "RunCustomPassAfterOriginGraphOptimize",
+        # what they have put among nodes that work in layouts of the chip
+        SettleFormats(),
+        InsertTransData(),
         SettleRewrites(),
+        FoldTransData(),
+        CountTransData(),
     ]
 
 

@@ -25,6 +25,7 @@ class ChooseFormats:
     3. All others keep the origin view if they have a column for it; pooling, for one, has none.
     4. Layouts for few channels are for convolutions, and only with --enable_small_channel=1.
     5. Constants computed at load, bodies' arguments and results, and dynamic models keep origin views.
+    6. Nothing happens with --format_refinement=0.
 
     The two ends of an edge may differ now: ``_descs_unsettled``.
     """
@@ -33,10 +34,10 @@ class ChooseFormats:
 
     def run(self, graph: Graph, session: CompileSession) -> bool:
         """Choose for all nodes of the model, each for itself."""
-        if not is_refinable(graph):
+        if not session.options.format_refinement or not is_refinable(graph):
             return False
         cubes = cube_sizes(session.options.soc_version)
-        takes_few = session.options.ge_options.get("ge.enableSmallChannel") == "1"
+        takes_few = session.options.enable_small_channel
         changed = False
         for part in graph.all_graphs():
             for node in part:

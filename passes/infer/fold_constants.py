@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from ge.call_tree import callers_first
 from ge.constant_values import ConstantValues
+from ge.formats import stored_array
 from ge.graph import Graph, Node, Tensor
 from ge.graph.types import byte_size, has_numpy_dtype
 from ge.session import CompileSession
@@ -106,9 +107,9 @@ def _replace(graph: Graph, node: Node, values: ConstantValues, uses: Counter[int
         if not node.consumers(index) and out not in graph.outputs:
             continue
         assert result is not None
-        tensor = Tensor.of(result)
-        tensor.desc.format = out.desc.format
-        tensor.desc.origin_format = out.desc.origin_format
+        tensor = Tensor.of(stored_array(result, out.desc))
+        tensor.desc = out.desc.copy()
+        tensor.desc.shape_range, tensor.desc.name, tensor.desc.attrs = [], "", {}
         stem = node.name if len(results) == 1 else f"{node.name}_{index}"
         folded = graph.add_const(graph.unique_name(f"{stem}_folded"), tensor)
         folded.node.attrs["_datadump_original_op_names"] = []

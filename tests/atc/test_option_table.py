@@ -27,8 +27,8 @@ deterministic deterministic_level shape_generalized_build_mode auto_tune_mode ca
 """
 
 
-# ours: what custom passes need
-ADDED = "opp pass_timeout"
+# ours: what custom passes need, and the comparison with layouts of the chip
+ADDED = "opp pass_timeout format_refinement"
 
 
 def test_table_is_complete() -> None:

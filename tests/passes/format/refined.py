@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from ge.formats import lay_out
 from ge.graph import Format, Graph, Node
@@ -27,12 +28,10 @@ CHOOSING = (ChooseFormats(), SpreadHeavyFormats())
 ALL = (*CHOOSING, InsertTransData(), FoldTransData())
 
 
-def session(**options: str) -> CompileSession:
-    """A session with ``ge.`` options given by their last name."""
-    return CompileSession(
-        CompileOptions(soc_version="Ascend910B1", ge_options={f"ge.{name}": value for name, value in options.items()}),
-        Environment(),
-    )
+def session(**options: Any) -> CompileSession:
+    """A session that refines formats."""
+    chosen = {"soc_version": "Ascend910B1", "format_refinement": True, **options}
+    return CompileSession(CompileOptions(**chosen), Environment())
 
 
 def origin_graph(text: str) -> Graph:
@@ -51,7 +50,7 @@ def settle(graph: Graph) -> None:
     verify(graph)
 
 
-def refined(text: str, passes: Sequence[Pass] = ALL, **options: str) -> Graph:
+def refined(text: str, passes: Sequence[Pass] = ALL, **options: Any) -> Graph:
     """Infer ``text`` and run ``passes``; each must leave a legal graph."""
     graph = origin_graph(text)
     run(graph, passes, **options)
@@ -71,7 +70,7 @@ def given(graph: Graph, name: str, layout: Format, *, spreads: bool = False) -> 
     graph.attrs[UNSETTLED] = True
 
 
-def run(graph: Graph, passes: Sequence[Pass], **options: str) -> None:
+def run(graph: Graph, passes: Sequence[Pass], **options: Any) -> None:
     """Run passes in one session; each must leave a legal graph."""
     current = session(**options)
     for step in passes:

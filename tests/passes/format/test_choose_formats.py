@@ -13,7 +13,7 @@ CONV = 'strides=[1,1,1,1], pads=[0,0,0,0], data_format="NCHW"'
 POOL = "ksize=[1,1,2,2], strides=[1,1,2,2]"
 
 
-def chosen(body: str, inputs: str, **options: str) -> dict[str, str]:
+def chosen(body: str, inputs: str, **options: bool) -> dict[str, str]:
     return layouts(refined(f"graph g({inputs}) {{\n{body}\n  return %y\n}}", [ChooseFormats()], **options))
 
 
@@ -71,13 +71,13 @@ def test_choice_of_each_node(body: str, inputs: str, expected: dict[str, str]) -
 @pytest.mark.parametrize(
     ("inputs", "option", "expected"),
     [
-        ("%x: f16[1,3,8,8]@ND, %w: f16[32,3,1,1]@ND", "1", "NC1HWC0_C04 FRACTAL_Z_C04 -> NC1HWC0"),
-        ("%x: f16[1,3,8,8]@ND, %w: f16[32,3,1,1]@ND", "0", "NC1HWC0 FRACTAL_Z -> NC1HWC0"),
-        ("%x: f16[1,5,8,8]@ND, %w: f16[32,5,1,1]@ND", "1", "NC1HWC0 FRACTAL_Z -> NC1HWC0"),
+        ("%x: f16[1,3,8,8]@ND, %w: f16[32,3,1,1]@ND", True, "NC1HWC0_C04 FRACTAL_Z_C04 -> NC1HWC0"),
+        ("%x: f16[1,3,8,8]@ND, %w: f16[32,3,1,1]@ND", False, "NC1HWC0 FRACTAL_Z -> NC1HWC0"),
+        ("%x: f16[1,5,8,8]@ND, %w: f16[32,5,1,1]@ND", True, "NC1HWC0 FRACTAL_Z -> NC1HWC0"),
     ],
 )
-def test_layouts_for_few_channels_need_the_option(inputs: str, option: str, expected: str) -> None:
-    assert chosen(f"%y = Conv2D(%x, %w) {{{CONV}}}", inputs, enableSmallChannel=option) == {"y": expected}
+def test_layouts_for_few_channels_need_the_option(inputs: str, option: bool, expected: str) -> None:
+    assert chosen(f"%y = Conv2D(%x, %w) {{{CONV}}}", inputs, enable_small_channel=option) == {"y": expected}
 
 
 def test_a_node_follows_an_input_that_its_user_gave_in_a_private_layout() -> None:
