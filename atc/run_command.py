@@ -28,7 +28,7 @@ NOTES = """\
 Options are written --name=value or --name value; '-' and '_' in names are the same. Results are saved as
 DIR/<date-time>/<name of the first input's file>_<number of the output>, with DIR/<date-time>_summary.json beside;
 two files whose results would get the same name are refused. With --dump every run but those for warming up writes a
-folder DIR/dump/<date time>/<device>/<model>/1/<number of the run>; times then include the writing."""
+folder DIR/dump/<date time>/<device>/<model>/1/<number of the run>; times are without the writing."""
 FAILED = 1
 DUMP_FOLDER = "dump"
 """Folder of data dumps inside --output."""

@@ -11,6 +11,7 @@ of a loop has a file for every turn.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -91,6 +92,7 @@ class Dumper:
         self._run: _Run | None = None
         self._is_space_checked = False
         self.is_paused = False
+        self.seconds = 0.0
 
     @property
     def folder(self) -> Path | None:
@@ -117,7 +119,7 @@ class Dumper:
     @contextmanager
     def run(self, feeds: Sequence[Value]) -> Iterator[None]:
         """Dump what happens in the block: one run of the model on ``feeds``."""
-        number = self._runs
+        number, self.seconds = self._runs, 0.0
         if self.is_paused or not self._ops:
             yield
             return
@@ -151,13 +153,15 @@ class Dumper:
         run = self._run
         if run is None or name not in self._ops or self.settings.mode is DumpMode.OUTPUT:
             return
+        start = time.perf_counter()
         kept = [_is_written(x, outputs) for x in inputs]
         if any(kept):
             run.kept[name] = tuple(x.copy() if is_lost else x for x, is_lost in zip(inputs, kept, strict=True))
+        self.seconds += time.perf_counter() - start
 
     def after(self, name: str, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         """Dump a node that has run, and the views of what it made."""
-        run = self._run
+        run, start = self._run, time.perf_counter()
         if run is None:
             return
         op = self._ops.get(name)
@@ -165,6 +169,7 @@ class Dumper:
             self._dump(run, op, run.kept.pop(name, inputs), outputs)
         for view, array in self._behind.get(name, ()):
             self._dump(run, view, (None,) * len(view.node.inputs), array)
+        self.seconds += time.perf_counter() - start
 
     # -- writing -------------------------------------------------------------------------------------------------------
     def _home(self) -> Path:

@@ -49,7 +49,12 @@ MIN_SHARED_PRODUCT = 4_000_000
 
 
 class Observer(Protocol):
-    """Sees the nodes of a run, those of bodies too, with one value per input and output (``None``: absent)."""
+    """Sees the nodes of a run, those of bodies too, with one value per input and output (``None``: absent).
+
+    ``seconds`` is the time that it has taken between nodes in this run.
+    """
+
+    seconds: float
 
     def run(self, feeds: Sequence[Any]) -> AbstractContextManager[None]:
         """Return what stands around one run."""
@@ -65,9 +70,9 @@ class RunLoop:
     """What runs of all models have in common: one at a time, so many threads, times.
 
     ``threads`` is the number of threads that matrix products may use; ``None`` means all usable cores. ``times`` are
-    the milliseconds of all runs, without copying in and out and without counting overflows, which models with float16
-    or bfloat16 results do. Subclasses say how feeds are taken, what is computed and
-    what is given back.
+    the milliseconds of all runs, without copying in and out, without dumping, and without counting overflows, which
+    models with float16 or bfloat16 results do. Subclasses say how feeds are taken, what is computed and what is given
+    back.
     """
 
     def __init__(self, threads: int | None = None, name: str = "model") -> None:
@@ -105,6 +110,8 @@ class RunLoop:
         if self.overflow is not None:
             self.overflow.finish()
             seconds -= self.overflow.seconds
+        if self.observer is not None:
+            seconds -= self.observer.seconds
         self.times.append(seconds * 1e3)
 
     def share(self, kernel: Kernel) -> None:

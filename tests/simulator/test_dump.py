@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import shutil
+import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -526,3 +527,16 @@ def test_nothing_of_the_dump_is_loaded_or_called_without_it(monkeypatch: pytest.
     session = InferSession(0, planned(CHAIN))
     assert session._live().observer is None
     session.infer([X])
+
+
+def test_times_are_without_the_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = InferSession(0, planned(CHAIN), dump=tmp_path)
+    write = dump_module.write
+
+    def slow(*args: Any) -> list[int]:
+        time.sleep(0.05)
+        return write(*args)
+
+    monkeypatch.setattr(dump_module, "write", slow)
+    session.infer([X])
+    assert session.summary().exec_time_list[0] < 50
