@@ -94,7 +94,10 @@ def _essential(windows: Sequence[Window]) -> tuple[Window, ...]:
 
 
 def _is_pointwise(work: Convolution) -> bool:
-    return not work.is_narrow and all(w.kernel == w.stride == 1 and w.before == w.after == 0 for w in work.windows)
+    # one position that strides would follow has a stride of 1: the counts tell whether every element is one
+    return not work.is_narrow and all(
+        w.kernel == 1 and w.size == w.count and w.before == w.after == 0 for w in work.windows
+    )
 
 
 def _bias(inputs: Sequence[Array | None], work: Convolution) -> Array | None:
