@@ -7,7 +7,7 @@ parses the rest, and weights stay views of the file's bytes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 MIN_PIECE = 4096
@@ -17,15 +17,8 @@ _MAX_DEPTH = 40
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _FIXED_SIZES = {FIXED64: 8, FIXED32: 4}
 
-# message kind: field number -> kind of the messages in it; "data" is what is taken out
-_CONTENT: dict[str, dict[int, str]] = {
-    "model": {7: "graph", 25: "function"},
-    "graph": {1: "node", 5: "tensor"},
-    "function": {7: "node"},
-    "node": {5: "attribute"},
-    "attribute": {5: "tensor", 6: "graph"},
-    "tensor": {9: "data"},
-}
+Layout = Mapping[str, Mapping[int, str]]
+"""Message kind: field number -> kind of the messages in it; ``"data"`` is what is taken out."""
 
 
 class BrokenWireError(ValueError):
@@ -109,17 +102,22 @@ class Pieces:
         return self._found[int.from_bytes(raw_data[len(self._secret) :], "little")]
 
 
-def without_large_data(data: bytes | memoryview) -> tuple[bytes, Pieces]:
-    """Return a model's bytes with tokens in place of large tensor data. Raises :class:`BrokenWireError`."""
+def without_large_data(data: bytes | memoryview, layout: Layout, kind: str) -> tuple[bytes, Pieces]:
+    """Return a model's bytes with tokens in place of large tensor data; ``kind`` is that of the whole message.
+
+    Raises :class:`BrokenWireError`.
+    """
     pieces = Pieces()
     whole = memoryview(data)
-    chunks = _slim(whole, 0, len(whole), "model", pieces, 0)
+    chunks = _slim(whole, 0, len(whole), layout, kind, pieces, 0)
     return b"".join(chunks), pieces
 
 
-def _slim(data: memoryview, start: int, end: int, kind: str, pieces: Pieces, depth: int) -> list[bytes | memoryview]:
+def _slim(
+    data: memoryview, start: int, end: int, layout: Layout, kind: str, pieces: Pieces, depth: int
+) -> list[bytes | memoryview]:
     chunks: list[bytes | memoryview] = []
-    content = _CONTENT[kind]
+    content = layout[kind]
     copied = start
     for field in fields(data, start, end):
         inner = content.get(field.number)
@@ -128,7 +126,7 @@ def _slim(data: memoryview, start: int, end: int, kind: str, pieces: Pieces, dep
         if inner == "data":
             replaced: list[bytes | memoryview] = [pieces.put(data[field.content : field.end])]
         else:
-            replaced = _slim(data, field.content, field.end, inner, pieces, depth + 1)
+            replaced = _slim(data, field.content, field.end, layout, inner, pieces, depth + 1)
         chunks.append(data[copied : field.start])
         chunks.append(encoded_varint(field.number << 3 | BYTES) + encoded_varint(sum(map(len, replaced))))
         chunks.extend(replaced)

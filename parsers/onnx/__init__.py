@@ -7,6 +7,6 @@ An operator is added with one line in the module of its family (``math.py``, ``r
 
 from parsers.onnx.custom import check_onnx_names
 from parsers.onnx.front_end import parse, precheck
-from parsers.onnx.precheck import CheckedNode
+from parsers.refusal import CheckedNode
 
 __all__ = ["CheckedNode", "check_onnx_names", "parse", "precheck"]

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from onnx import SparseTensorProto
 
 from ge.call_tree import MAX_NESTING
 from ge.errors import ReportedError
-from ge.graph import DataType, Graph, Node, NodeOut, Tensor, TensorDesc
-from ge.option_grammar import Dim, DimRange, dim_bounds, open_dims
+from ge.graph import Graph, Node, NodeOut, Tensor, TensorDesc
+from ge.option_grammar import Dim
 from ge.session import CompileSession
+from parsers.ge_nodes import GeNodes, NodeCount, as_list
+from parsers.model_inputs import fed_desc
 from parsers.onnx.functions import FunctionBody, Functions, schema_body
-from parsers.onnx.knowledge import Array, Knowledge
-from parsers.onnx.mapping import Mapped, find_mapping
+from parsers.onnx.mapping import find_mapping
 from parsers.onnx.node_builder import NodeBuilder
 from parsers.onnx.old_opsets import renew
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxNode, OnnxValue, execution_order
 from parsers.onnx.opset import schema_of, type_string
 from parsers.onnx.scope import Scope
 from parsers.onnx.weights import TensorReader, data_type
-
-MAX_NODES = 1_000_000
-"""GE nodes of one model; a bound for functions that call each other many times."""
-
-ORIGINAL_NAMES = "_datadump_original_op_names"
 
 
 @dataclass
@@ -36,25 +31,22 @@ class ModelContext:
     session: CompileSession
     reader: TensorReader
     functions: Functions
-    n_nodes: int = 0
+    count: NodeCount = field(default_factory=NodeCount)
 
 
-class GraphBuilder:
+class GraphBuilder(GeNodes):
     """Builds one GE graph. ``prefix`` starts the name of every node (bodies: ``<subgraph>/``).
 
     ``results`` are the outputs of each ONNX node by its name.
     """
 
     def __init__(self, context: ModelContext, graph: Graph, scope: Scope, prefix: str = "") -> None:
+        super().__init__(graph, context.count, prefix)
         self.context = context
         self.session = context.session
         self.reader = context.reader
-        self.graph = graph
         self.scope = scope
-        self.prefix = prefix
-        self.knowledge = Knowledge()
         self.results: dict[str, list[NodeOut | None]] = {}
-        self._reserved: set[str] = set()
 
     # -- the parts of a graph ----------------------------------------------------------------------------------------
     def add_inputs(self, values: Sequence[OnnxValue], shapes: Mapping[str, tuple[Dim, ...]]) -> None:
@@ -67,7 +59,7 @@ class GraphBuilder:
                 reason = f"model input [{value.name}] has {value.describe()}; only tensors can be fed"
                 raise ReportedError("E13025", reason=reason)
             dtype = data_type(value.elem_type, f"model input [{value.name}]")
-            self.add_data(value.name, index, _fed_desc(value, shapes.get(value.name), dtype))
+            self.add_data(value.name, index, fed_desc(value, shapes.get(value.name), dtype))
 
     def add_data(self, tensor: str, index: int, desc: TensorDesc) -> Node:
         """Add one Data node that stands for ``tensor``. Raises E13025 unless its name is a new one."""
@@ -86,12 +78,12 @@ class GraphBuilder:
             owner = f"initializer [{name}]"
             read = self.reader.read_sparse if isinstance(tensor, SparseTensorProto) else self.reader.read
             array = read(tensor, owner)  # type: ignore[arg-type]
-            const = self._free_name(f"{self.prefix}{scope.path}{name}_Initializer_{k}")
+            const = self.free_name(f"{self.prefix}{scope.path}{name}_Initializer_{k}")
             scope.define(name, self.graph.add_const(const, Tensor.of(array)), owner)
 
     def add_nodes(self, nodes: Sequence[OnnxNode], scope: Scope) -> None:
         """Map ``nodes`` in execution order."""
-        self._reserved.update(self.prefix + scope.path + node.name for node in nodes)
+        self.reserved.update(self.prefix + scope.path + node.name for node in nodes)
         for node in execution_order(nodes):
             self._add_node(node, scope)
 
@@ -132,7 +124,7 @@ class GraphBuilder:
                 renew(n)
             mapped = None if mapping is None else mapping(n)
             if mapped is not None:
-                return _as_list(mapped)
+                return as_list(mapped)
             body = None if schema is None else schema_body(schema, n.resolved(), n.inputs, version)
         except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as fault:
             # attribute values that no rule foresaw, such as an axis list of the wrong length
@@ -169,78 +161,3 @@ class GraphBuilder:
         self.add_initializers(body, inner)
         self.add_nodes(body.nodes, inner)
         return [inner.values.get(value.name) for value in body.outputs]
-
-    # -- GE nodes ----------------------------------------------------------------------------------------------------
-    def add_node(
-        self,
-        n: NodeBuilder,
-        type: str,
-        role: str,
-        inputs: Sequence[NodeOut | None],
-        attrs: Mapping[str, Any],
-        n_outputs: int,
-    ) -> Node:
-        """Add a GE node for the ONNX node behind ``n``; called by :meth:`NodeBuilder.add`."""
-        self._count_node(n)
-        own = {**attrs, ORIGINAL_NAMES: [n.name]}
-        return self.graph.add_node(type, self._node_name(n, role), inputs, own, n_outputs)
-
-    def add_const(self, n: NodeBuilder, role: str, array: Array) -> NodeOut:
-        """Add a Const for the ONNX node behind ``n``."""
-        self._count_node(n)
-        source = self.graph.add_const(self._node_name(n, role), Tensor.of(array))
-        source.node.attrs[ORIGINAL_NAMES] = [n.name]
-        return source
-
-    def _count_node(self, n: NodeBuilder) -> None:
-        self.context.n_nodes += 1
-        if self.context.n_nodes > MAX_NODES:
-            raise n.fail(f"the model has more than {MAX_NODES} nodes once its functions are expanded")
-
-    def _node_name(self, n: NodeBuilder, role: str) -> str:
-        return self._free_name(f"{n.name}_{role}") if role else self.graph.unique_name(n.name)
-
-    def _free_name(self, stem: str) -> str:
-        """Return ``stem`` or ``stem_1``, ...: no node has the name, and no later ONNX node will claim it."""
-        name, count = stem, 0
-        while name in self._reserved or name in self.graph:
-            count += 1
-            name = f"{stem}_{count}"
-        return name
-
-
-def _fed_desc(value: OnnxValue, asked: tuple[Dim, ...] | None, dtype: DataType) -> TensorDesc:
-    """Describe a model input: ``--input_shape`` decides, with ranges for what is known at run time only."""
-    if asked is None:
-        return TensorDesc([-2] if value.dims is None else value.dims, data_type=dtype)
-    _check_asked(value, asked)
-    desc = TensorDesc(open_dims(asked), data_type=dtype)
-    if desc.shape.is_unknown_shape():
-        desc.shape_range = dim_bounds(asked)
-    return desc
-
-
-def _check_asked(value: OnnxValue, asked: Sequence[Dim]) -> None:
-    known = value.dims
-    if known is None:
-        return
-    if len(known) != len(asked) and -1 in open_dims(asked):
-        size = f"{len(known)}: {known}"
-        raise ReportedError("E10049", opname=value.name, shape_range_size=len(asked), cur_dim_size=size)
-    if known and len(known) != len(asked):
-        raise ReportedError(
-            "E10001",
-            value=f"{value.name}:{','.join(map(str, asked))}",
-            parameter="--input_shape",
-            reason=f"it has {len(asked)} dimensions, but input [{value.name}] of the model has {len(known)}: {known}",
-        )
-    for dim, wanted in zip(known, asked, strict=False):
-        if dim >= 0 and isinstance(wanted, DimRange) and not wanted.holds(dim):
-            low, high = wanted.low, wanted.high
-            raise ReportedError("E10050", opname=value.name, cur_dim=dim, shape_range_left=low, shape_range_right=high)
-
-
-def _as_list(mapped: Mapped) -> list[NodeOut | None]:
-    if isinstance(mapped, Node):
-        return list(mapped.outputs())
-    return [mapped] if isinstance(mapped, NodeOut) else list(mapped)

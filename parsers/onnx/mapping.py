@@ -10,18 +10,16 @@ attributes ``"Elu": Row("Elu", alpha="alpha")``). Any other is a small function 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ge.graph import Node, NodeOut
 from ge.ops import lookup
+from parsers.ge_nodes import Mapped
 from parsers.onnx.custom import custom_mapping
 
 if TYPE_CHECKING:
     from parsers.onnx.node_builder import NodeBuilder
 
-Mapped = Node | NodeOut | Sequence[NodeOut | None]
-"""Results in the order of the ONNX outputs: those of a node, one, or several (``None``: cannot be given)."""
 MapFunction = Callable[["NodeBuilder"], Mapped | None]
 """``None`` as a result: there is no direct form, take the smaller operators by which ONNX defines the operator."""
 

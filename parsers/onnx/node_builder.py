@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from onnx import AttributeProto, NodeProto
 from onnx.defs import OpSchema
 from onnx.helper import make_attribute
 
-from ge.errors import ReportedError
-from ge.graph import DataType, Node, NodeOut, Shape
-from ge.graph.types import numpy_dtype
-from ge.ops import lookup
+from ge.graph import DataType, Node, NodeOut
+from parsers.knowledge import Array
+from parsers.mapped_node import MappedNode, Source
 from parsers.onnx.onnx_graph import OnnxNode
 from parsers.onnx.weights import data_type
 
 if TYPE_CHECKING:
     from parsers.onnx.graph_builder import GraphBuilder, Scope
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Source = Node | NodeOut | None
-"""An input of a GE node; a node stands for its output 0, ``None`` for an absent optional input."""
+__all__ = ["Array", "NodeBuilder", "Source"]
 
 _LISTS = (AttributeProto.FLOATS, AttributeProto.INTS, AttributeProto.STRINGS)
 
 
-class NodeBuilder:
-    """One ONNX node to be mapped.
+class NodeBuilder(MappedNode):
+    """One ONNX node to be mapped; ``since_version`` is that of the schema that rules it."""
 
-    ``since_version`` is that of the schema that rules it, ``inputs`` are the producers (``None``: absent).
-    """
+    builder: GraphBuilder
 
     def __init__(
         self,
@@ -89,16 +83,9 @@ class NodeBuilder:
             raise self.fail(f"attribute {missing[0]} is missing")
 
     # -- reading -----------------------------------------------------------------------------------------------------
-    def input(self, index: int) -> NodeOut | None:
-        """Return the producer of an input; ``None`` when it is absent or not given."""
-        return self.inputs[index] if index < len(self.inputs) else None
-
-    def need(self, index: int) -> NodeOut:
-        """Return the producer of an input that must be there."""
-        source = self.input(index)
-        if source is None:
-            raise self.fail(f"its input {index} is absent")
-        return source
+    def input_name(self, index: int) -> str:
+        """Return the name of the tensor that the node reads."""
+        return self.node.inputs[index]
 
     def wants(self, output: int) -> bool:
         """True when the node has this output and gives it a name."""
@@ -159,48 +146,9 @@ class NodeBuilder:
         except UnicodeDecodeError as fault:
             raise self.fail(f"attribute {name} is no UTF-8 text") from fault
 
-    def shape(self, source: Source) -> Shape:
-        """Return the shape of a tensor; ``[-2]`` when not even its rank is known."""
-        return self._out(source).desc.origin_shape
-
-    def dtype(self, source: Source) -> DataType:
-        """Return the element type of a tensor."""
-        return self._out(source).desc.data_type
-
-    def rank(self, index: int = 0) -> int:
-        """Return the rank of an input. An unknown one is an error."""
-        shape = self.shape(self.need(index))
-        if shape.is_unknown_rank():
-            raise self.fail(f"the rank of its input {index} ({self.node.inputs[index]}) is not known")
-        return len(shape)
-
     def element_type(self, elem_type: int, name: str) -> DataType:
         """Return the GE type of an ONNX element type that attribute ``name`` holds."""
         return data_type(elem_type, f"attribute {name} of node {self.name}")
-
-    def axis(self, value: int, rank: int, name: str = "axis") -> int:
-        """Return an axis in 0..rank-1. One out of range is an error."""
-        if not -rank <= value < rank:
-            raise self.fail(f"{name} {value} is out of range for rank {rank}")
-        return value % rank
-
-    def value(self, source: Source) -> Array | None:
-        """Return the value of a tensor if it is known now."""
-        return None if source is None else self.builder.knowledge.value(self._out(source))
-
-    def ints(self, source: Source) -> list[int] | None:
-        """Return the known value of an integer tensor, flattened; ``None`` when absent or not known."""
-        found = self.value(source)
-        if found is None:
-            return None
-        if found.dtype.kind not in "iub":
-            raise self.fail(f"{self._out(source)} should hold integers, but is {found.dtype}")
-        return [int(v) for v in np.ravel(found)]
-
-    @staticmethod
-    def _out(source: Source) -> NodeOut:
-        assert source is not None
-        return source.output(0) if isinstance(source, Node) else source
 
     def resolved(self) -> NodeProto:
         """Return the node as a NodeProto whose attributes refer to no enclosing function."""
@@ -213,23 +161,6 @@ class NodeBuilder:
         return proto
 
     # -- building ----------------------------------------------------------------------------------------------------
-    def add(self, type: str, /, *inputs: Source, role: str = "", n_outputs: int | None = None, **attrs: Any) -> Node:
-        """Add a GE node and infer its outputs.
-
-        The node that gives the result has no ``role`` and the ONNX node's own name, others are ``<name>_<role>``.
-        ``n_outputs`` is needed for operators with a dynamic output only. Trailing absent inputs are left out.
-        """
-        sources = [None if source is None else self._out(source) for source in inputs]
-        while sources and sources[-1] is None:
-            sources.pop()
-        definition = lookup(type)
-        if n_outputs is None:
-            is_fixed = definition is not None and not definition.signature.has_dynamic_output
-            n_outputs = len(definition.signature.outputs) if definition is not None and is_fixed else 1
-        node = self.builder.add_node(self, type, role, sources, attrs, n_outputs)
-        self.builder.knowledge.infer(node)
-        return node
-
     def add_call(self, type: str, /, *inputs: NodeOut, n_outputs: int) -> Node:
         """Add a node that calls graphs; the caller says what its outputs are."""
         return self.builder.add_node(self, type, "", inputs, {}, n_outputs)
@@ -240,31 +171,3 @@ class NodeBuilder:
         inner.builder, inner.scope = builder, builder.scope
         inner.name = f"{builder.prefix}{self.node.name}"
         return inner
-
-    def const(self, role: str, array: Any) -> NodeOut:
-        """Add a Const ``<name>_<role>``."""
-        return self.builder.add_const(self, role, np.asarray(array))
-
-    def index(self, role: str, values: int | Iterable[int]) -> NodeOut:
-        """Add an int32 Const: a scalar for one number, a vector for several. Numbers beyond int32 are clamped."""
-        array = np.asarray(values if isinstance(values, int) else list(values), np.int64)
-        return self.const(role, np.clip(array, -(2**31), 2**31 - 1).astype(np.int32))
-
-    def int64(self, values: Iterable[int], role: str) -> NodeOut:
-        """Add an int64 vector Const."""
-        return self.const(role, np.asarray(list(values), np.int64))
-
-    def scalar(self, role: str, value: float, dtype: DataType) -> NodeOut:
-        """Add a scalar Const of an element type."""
-        return self.const(role, np.asarray(value).astype(numpy_dtype(dtype)))
-
-    def cast(self, source: Source, dtype: DataType, role: str = "Cast") -> NodeOut:
-        """Return ``source`` in ``dtype``; adds a Cast only when the type differs."""
-        found = self._out(source)
-        if found.desc.data_type == dtype:
-            return found
-        return self.add("Cast", found, role=role, dst_type=int(dtype)).output()
-
-    def fail(self, reason: str) -> ReportedError:
-        """Return the error for a node that cannot be mapped: ``raise n.fail("...")``."""
-        return ReportedError("E11010", opname=self.name, optype=self.op_type, reason=reason)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
 
 from onnx import defs
 
@@ -15,14 +14,7 @@ from parsers.onnx.functions import Functions, operators_of_body
 from parsers.onnx.mapping import built_in_mapping
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxNode
 from parsers.onnx.opset import Opsets, schema_of, type_string
-
-
-class CheckedNode(NamedTuple):
-    """One ONNX node as a check report lists it; ``causes`` is empty when it passed."""
-
-    name: str
-    type: str
-    causes: tuple[ReportedError, ...]
+from parsers.refusal import CheckedNode
 
 
 def check_nodes(graph: OnnxGraph, opsets: Opsets, functions: Functions) -> list[CheckedNode]:
@@ -73,31 +65,3 @@ def is_supported(domain: str, op_type: str, version: int) -> bool:
         return False
     smaller = operators_of_body(schema, version)
     return smaller is not None and all(is_supported(*operator) for operator in smaller)
-
-
-def refuse(nodes: Sequence[CheckedNode]) -> None:
-    """Raise the first cause, all others in ``also``; unsupported operators come with a table by type."""
-    causes = [cause for node in nodes for cause in node.causes]
-    if not causes:
-        return
-    table = _table([cause for cause in causes if cause.code == "E13010"])
-    if table:
-        last = max(i for i, cause in enumerate(causes) if cause.code == "E13010")
-        for i, cause in enumerate(causes):
-            if cause.code == "E13010":
-                cause.solution = f"{cause.solution}\n{table}" if i == last else ""
-    first, *others = causes
-    first.also = tuple(others)
-    raise first
-
-
-def _table(unsupported: Sequence[ReportedError]) -> str:
-    groups: dict[str, list[str]] = {}
-    for cause in unsupported:
-        groups.setdefault(str(cause.fields["optype"]), []).append(str(cause.fields["opname"]))
-    if not groups:
-        return ""
-    width = max(map(len, groups))
-    rows = [f"{optype:<{width}}  {len(names):>5}  {names[0]}" for optype, names in groups.items()]
-    head = f"{'unsupported type':<{width}}  count  first node"
-    return "\n".join(f"        {line}" for line in [head, *rows])

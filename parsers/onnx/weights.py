@@ -14,7 +14,7 @@ from ge.errors import ReportedError
 from ge.graph.types import DataType, bit_width, byte_size, numpy_dtype
 from ge.mapped_file import MappedFile
 from ge.proto.tensor_bytes import unpacked
-from parsers.onnx.wire import Pieces
+from parsers.wire import Pieces
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

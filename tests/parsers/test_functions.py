@@ -176,7 +176,7 @@ def test_function_that_calls_itself() -> None:
 
 
 def test_functions_that_double_their_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parsers.onnx.graph_builder.MAX_NODES", 500)
+    monkeypatch.setattr("parsers.ge_nodes.MAX_NODES", 500)
     levels = [function("F0", ["a"], ["c"], [node("Abs", "a", "c", "abs")])]
     for i in range(1, 20):
         pair = [call(f"F{i - 1}", "a", "b", "p"), call(f"F{i - 1}", "b", "c", "q")]

@@ -14,7 +14,7 @@ import pytest
 from onnx import ModelProto
 
 from ge.errors import ReportedError
-from parsers.onnx import model as model_module
+from parsers import model_file
 from parsers.onnx import parse
 from tests.parsers.evaluation import session
 from tests.parsers.onnx_models import model, node
@@ -71,7 +71,7 @@ def test_empty_file(tmp_path: Path) -> None:
 def test_file_beyond_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(SOUND.SerializeToString())
-    monkeypatch.setattr(model_module, "MAX_MODEL_BYTES", 10)
+    monkeypatch.setattr(model_file, "MAX_MODEL_BYTES", 10)
     fault = refused(path)
     assert fault.code == "E13015"
     assert "between 1 and 10" in fault.message

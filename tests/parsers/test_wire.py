@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from parsers.onnx import parse
-from parsers.onnx.wire import (
+from parsers.onnx.model import _LAYOUT
+from parsers.wire import (
     MIN_PIECE,
     BrokenWireError,
     Pieces,
@@ -58,7 +59,7 @@ def test_bytes_and_parsed_model_give_the_same_constants() -> None:
 
 def test_all_big_tensors_are_taken_out() -> None:
     content = everywhere().SerializeToString()
-    slim, _ = without_large_data(content)
+    slim, _ = without_large_data(content, _LAYOUT, "model")
     assert len(content) > 5 * BIG.nbytes
     assert len(slim) < 3000
     assert [n.name for n in ModelProto.FromString(slim).graph.node] == ["constant", "sum", "if", "f"]
@@ -76,7 +77,7 @@ def test_weights_are_views_of_the_file() -> None:
 
 def test_small_models_stay_as_they_are() -> None:
     content = model([node("Add", "x w")], initializers={"w": np.float32(1)}).SerializeToString()
-    assert without_large_data(content)[0] == content
+    assert without_large_data(content, _LAYOUT, "model")[0] == content
 
 
 def test_data_that_looks_like_a_token_of_another_model() -> None:
