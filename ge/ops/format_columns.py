@@ -35,6 +35,7 @@ from ge.ops.format_columns_selectors import (
     by_soft_axes,
     like_an_image,
     with_a_slope,
+    with_statistics,
 )
 from ge.ops.registry import is_built_in, lookup
 
@@ -109,7 +110,8 @@ COLUMNS: dict[str, Selector] = {
     **dict.fromkeys(("MaxPool3D", "AvgPool3D"), by_rows(*_IMAGE[1:])),
     "GlobalAveragePool": by_rows(*_IMAGE),
     **dict.fromkeys(("ResizeBilinearV2", "ResizeNearestNeighborV2", "Resize"), like_an_image(*_IMAGE[:1])),
-    **dict.fromkeys(("BatchNorm", "BNInfer", "BiasAdd"), by_rows(*_IMAGE)),
+    "BatchNorm": with_statistics(*_IMAGE),
+    **dict.fromkeys(("BNInfer", "BiasAdd"), by_rows(*_IMAGE)),
     "PRelu": with_a_slope(*_IMAGE),
     **dict.fromkeys(_AGNOSTIC.split(), by_agreement),
     **dict.fromkeys(_BROADCAST.split(), by_broadcast),

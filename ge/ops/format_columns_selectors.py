@@ -213,14 +213,24 @@ def like_an_image(*rows: Row) -> Selector:
     def select_space(tensors: NodeTensors) -> Iterator[Layouts]:
         mode = str(tensors.op.get("mode", "nearest"))
         is_cropped = tensors.op.get("coordinate_transformation_mode") == "tf_crop_and_resize"
-        if mode not in ("nearest", "linear") or is_cropped:
+        ports = [port.name for port in tensors.definition.signature.inputs[1:]]
+        is_known = all(tensors.slot(port) is None or tensors.constant(port) is not None for port in ports)
+        if mode not in ("nearest", "linear") or is_cropped or not is_known:
             return
         x, y = tensors.input("x"), tensors.outputs[0]
+        if x is None or tensors.c0(x) != tensors.c0(y):
+            return
         for found in select(tensors):
-            if x is not None and all(extent(x, axis) == extent(y, axis) for axis in "NC"):
+            if all(extent(x, axis) == extent(y, axis) for axis in "NC"):
                 yield found
 
     return select_space
+
+
+def with_statistics(*rows: Row) -> Selector:
+    """BatchNorm: by statistics that are given; in training they would be made of what lies in the blocks."""
+    select = by_rows(*rows)
+    return lambda tensors: iter(()) if tensors.op.is_training else select(tensors)
 
 
 def with_a_slope(*rows: Row) -> Selector:
@@ -357,6 +367,8 @@ def by_soft_axes(tensors: NodeTensors) -> Iterator[Layouts]:
         return
     rank = len(x.origin_shape)
     axes = {int(axis) % rank for axis in tensors.op.axes} if rank else set()
+    if axes and tensors.op.get("_x_flatten", False):
+        axes = set(range(min(axes), rank))
     for layout in SPREADING:
         if not (tensors.can_lie(x, layout) and tensors.can_lie(y, layout)) or tensors.c0(x) != tensors.c0(y):
             continue

@@ -175,6 +175,11 @@ def kernel_types() -> list[str]:
     return sorted(_ENTRIES)
 
 
+def kernel_formats(type: str) -> frozenset[Format]:
+    """Return the formats that kernels for an operator type work in, each alone or with others."""
+    return frozenset(found for entry in _ENTRIES.get(type, ()) for found in entry.formats)
+
+
 class ScratchLayout:
     """Lays arrays out in scratch: ``take`` while building, call the result with the scratch while running."""
 

@@ -135,6 +135,13 @@ def test_vectors(c: int, dtype: Any, is_constant: bool) -> None:
     check_stored("PRelu", [volume, vector], constant=constant, layout=NDC1HWC0)
 
 
+def test_slopes_that_are_not_finite() -> None:
+    """A constant slope of infinity is not multiplied with zeros in the place of what is positive."""
+    x, slopes = uniform(1, 17, 3, 5), uniform(17, seed=1)
+    slopes[3] = np.inf
+    check_stored("PRelu", [x, slopes], constant=[1], may_be_reference=True)
+
+
 # -- reductions --------------------------------------------------------------------------------------------------------
 REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceLogSumExp"]
 
@@ -272,7 +279,8 @@ def test_layer_norm(shape: tuple[int, ...], dtype: Any) -> None:
     check_stored("RmsNorm", [x, gamma], n_outputs=2, **options)
     options["constant"] = []
     check_stored("AddLayerNorm", [x, x[..., ::-1].copy(), gamma, beta], n_outputs=4, **options)
-    check_stored("AddLayerNorm", [x, x[..., ::-1].copy(), gamma, beta, gamma], n_outputs=4, **options)
+    for bias in (gamma, x[::-1].copy()):
+        check_stored("AddLayerNorm", [x, x[..., ::-1].copy(), gamma, beta, bias], n_outputs=4, **options)
 
 
 # -- matrix products ---------------------------------------------------------------------------------------------------

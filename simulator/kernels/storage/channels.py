@@ -16,8 +16,9 @@ from ge.graph import DataType, Format, TensorDesc
 from ge.graph.types import data_type_of, numpy_dtype
 from simulator.kernels.blocks import compute_dtype, elementwise
 from simulator.kernels.math import NUMBERS
+from simulator.kernels.reference import reference_kernel
 from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, choose
-from simulator.kernels.storage.layout import as_stored, channels, is_image, renamed, storage_kernel
+from simulator.kernels.storage.layout import as_stored, channels, definition_of, is_image, renamed, storage_kernel
 
 _FORMATS = (Format.FORMAT_NC1HWC0, Format.FORMAT_NDC1HWC0)
 
@@ -128,10 +129,9 @@ def _with_vector(request: KernelRequest, type: str, extra: dict[str, object]) ->
     attrs: dict[str, Any] = {**request.attrs, **extra}
     stored = (as_stored(x), TensorDesc(lanes.shape, data_type=vector.data_type))
     constants = {} if known is None else {1: known}
-    inner = choose(renamed(request, type, attrs, stored, (as_stored(request.outputs[0]),), constants))
-    if inner is None:
-        return None
-    found, take_inner = inner, layout.take([inner.scratch_bytes], np.uint8)
+    plain = renamed(request, type, attrs, stored, (as_stored(request.outputs[0]),), constants)
+    found = choose(plain) or reference_kernel(plain, definition_of(type))
+    take_inner = layout.take([found.scratch_bytes], np.uint8)
 
     def run(inputs: Inputs, outputs: Outputs, scratch: Array) -> None:
         laid = known

@@ -32,7 +32,6 @@ MIN_ROW_DEPTH = 48
 MAX_NARROW_DEPTH = 96
 """Longest filter for which products of one block of filters each, straight to their place, are faster."""
 _TRIVIAL = Window(1, 1, 1, 1, 0, 0, 1)
-_FILTERS = (Format.FORMAT_FRACTAL_Z, Format.FORMAT_FRACTAL_Z_C04, Format.FORMAT_FRACTAL_Z_3D)
 
 
 @dataclass(frozen=True)
@@ -64,9 +63,9 @@ class Convolution:
         return self.outputs // self.groups
 
 
-@storage_kernel(
-    "Conv2D", "Conv2DV2", "DepthwiseConv2D", "Conv3D", formats=(*NC1HWC0_FORMATS, Format.FORMAT_NDC1HWC0, *_FILTERS)
-)
+@storage_kernel("Conv3D", formats=(Format.FORMAT_NDC1HWC0, Format.FORMAT_FRACTAL_Z_3D))
+@storage_kernel("DepthwiseConv2D", formats=(Format.FORMAT_NC1HWC0, Format.FORMAT_FRACTAL_Z))
+@storage_kernel("Conv2D", "Conv2DV2", formats=(*NC1HWC0_FORMATS, Format.FORMAT_FRACTAL_Z, Format.FORMAT_FRACTAL_Z_C04))
 def build_conv(request: KernelRequest) -> Kernel | None:
     """Bind a convolution whose data lie in blocks of channels and whose filter lies in fractals."""
     x, y = request.inputs[0], request.outputs[0]

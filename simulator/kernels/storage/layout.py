@@ -15,7 +15,7 @@ import numpy as np
 
 from ge.formats import AXES, FRACTAL_NZ_FORMATS, Blocking, IndexMap, LayoutError, expand_dims, index_map, is_private
 from ge.graph import Format, TensorDesc
-from ge.ops.registry import lookup
+from ge.ops.registry import OpDef, lookup
 from simulator.kernels.registry import PLAIN_FORMATS, Array, Inputs, Kernel, KernelRequest, Outputs, kernel
 
 NC1HWC0_FORMATS = (Format.FORMAT_NC1HWC0, Format.FORMAT_NC1HWC0_C04)
@@ -144,6 +144,13 @@ def as_stored(desc: TensorDesc, shape: Sequence[int] | None = None) -> TensorDes
     return TensorDesc(desc.shape if shape is None else shape, Format.FORMAT_ND, desc.data_type)
 
 
+def definition_of(type: str) -> OpDef:
+    """Return the definition of a built-in operator."""
+    definition = lookup(type)
+    assert definition is not None
+    return definition
+
+
 def renamed(
     request: KernelRequest,
     type: str,
@@ -153,9 +160,7 @@ def renamed(
     constants: Mapping[int, Array] | None = None,
 ) -> KernelRequest:
     """Return the request for another node in the place of this one: what a part of it, or its storage, needs."""
-    definition = lookup(type)
-    assert definition is not None
-    op, known = definition.attributes(attrs), {} if constants is None else constants
+    op, known = definition_of(type).attributes(attrs), {} if constants is None else constants
     return replace(request, type=type, op=op, attrs=attrs, inputs=inputs, outputs=outputs, constants=known)
 
 

@@ -164,10 +164,9 @@ def build_layer_norm(request: KernelRequest) -> Kernel | None:
 
 @storage_kernel("AddLayerNorm", formats=(Format.FORMAT_FRACTAL_NZ,), dtypes=FLOATS)
 def build_add_layer_norm(request: KernelRequest) -> Kernel | None:
-    """Bind the normalisation of a sum; a bias is one row."""
-    bias = request.input(4)
-    x = request.inputs[0]
-    if x is None or (bias is not None and prod(bias.shape) not in (1, x.origin_shape[-1])):
+    """Bind the normalisation of a sum; a bias is one row, or one for each row."""
+    bias, x = request.input(4), request.inputs[0]
+    if x is None or (bias is not None and tuple(bias.shape) not in (x.origin_shape[-1:], x.origin_shape)):
         return None
     return _normalisation(request, "LayerNormV3")
 
@@ -199,7 +198,10 @@ def _normalisation(request: KernelRequest, type: str) -> Kernel | None:
             rows = prod(shape) // tiles.length
             tile, result, other = (take(scratch)[:rows] for take in (take_x, take_y, take_other))
             if is_sum:
-                _add_up(tile, other, [a[index] for a in turned[:2]], inputs[4] if len(inputs) > 4 else None)
+                _add_up(tile, other, [a[index] for a in turned])
+                if len(inputs) > 4 and inputs[4] is not None:
+                    bias = inputs[4].reshape(-1, tiles.length)
+                    np.add(tile, bias[done : done + rows] if len(bias) > 1 else bias, out=tile)
                 if len(outputs) > 3 and outputs[3] is not None:
                     np.copyto(other, tile, casting="unsafe")
                     copy_runs(outputs[3].transpose(tiles.order)[index], other.reshape(shape))
@@ -219,16 +221,14 @@ def _normalisation(request: KernelRequest, type: str) -> Kernel | None:
     return Kernel("norm-blocks", run, layout.size)
 
 
-def _add_up(total: Array, spare: Array, addends: Sequence[Array], bias: Array | None) -> None:
-    """Write the sum of tiles in the storage, and of a row, as rows."""
+def _add_up(total: Array, spare: Array, addends: Sequence[Array]) -> None:
+    """Write the sum of tiles of the storage as rows."""
     for number, addend in enumerate(addends):
         copy_runs(spare.reshape(addend.shape), addend)
         if number:
             np.add(total, spare, out=total)
         else:
             np.copyto(total, spare, casting="unsafe")
-    if bias is not None:
-        np.add(total, bias.reshape(-1), out=total)
 
 
 def _is_over_last_axis(request: KernelRequest, x: TensorDesc) -> bool:
