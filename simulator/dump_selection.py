@@ -74,8 +74,8 @@ def _tasks(ops: Mapping[str, DumpedOp], name: str) -> list[int]:
 
 
 def _origins(op: DumpedOp) -> set[str]:
-    names = {str(desc.attrs[OUTPUT_NAME]) for desc in op.node.output_descs if OUTPUT_NAME in desc.attrs}
-    return names | set(op.original_names)
+    outs = op.node.outputs() if op.original_names else ()
+    return {str(out.desc.attrs[OUTPUT_NAME]) for out in outs if OUTPUT_NAME in out.desc.attrs} | set(op.original_names)
 
 
 def _dumpable(graph: Graph, plan: Plan) -> Iterator[tuple[str, DumpedOp]]:
@@ -108,12 +108,13 @@ def original_nodes(node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def original_tensor(out: NodeOut) -> Origin:
     """Return the tensor of the user's model that an output stands for.
 
-    An output that says nothing of it stands for the one of the same number of the last node behind it.
+    An output that says nothing of it stands for the one of the same number of the last node behind it. One of the
+    compiler's own (TransData, Cast) stands for none, though its descriptor may be a copy of another's.
     """
     desc, (names, _) = out.desc, original_nodes(out.node)
     name, index = desc.attrs.get(OUTPUT_NAME), desc.attrs.get(OUTPUT_INDEX)
     return Origin(
-        name if isinstance(name, str) else names[-1] if names else "",
+        "" if not names else name if isinstance(name, str) else names[-1],
         index if isinstance(index, int) and 0 <= index < 1 << 31 else out.index,
         _data_type(desc.attrs.get(OUTPUT_TYPE), desc.data_type),
         _format(desc.attrs.get(OUTPUT_FORMAT), desc.origin_format),

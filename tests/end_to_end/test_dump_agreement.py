@@ -15,7 +15,8 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 
-from ge.option_table import OPTIONS, Status
+from ge import formats
+from ge.graph.types import FORMAT_BY_TEXT
 from simulator import DumpMode, DumpSettings, InferSession
 from tests.end_to_end.agreement import Arrays, assert_agrees, compile_to
 
@@ -32,6 +33,8 @@ class Dumped:
     index: int
     original: Original | None
     value: Array
+    is_private: bool
+    """Whether it lies in a layout of the hardware."""
 
 
 def dump_of(folder: Path, model: Path, inputs: Arrays, **options: object) -> list[Dumped]:
@@ -52,7 +55,8 @@ def _outputs(run: Path) -> Iterator[Dumped]:
             assert tensor["npy"] is not None, f"{file['op']}: {tensor['reason']}"
             original = tensor["original"]
             key = (original["name"], original["index"]) if file["original_names"] and original["name"] else None
-            yield Dumped(file["op"], tensor["index"], key, np.load(run / tensor["npy"]))
+            is_private = formats.is_private(FORMAT_BY_TEXT[tensor["storage"]["format"]])
+            yield Dumped(file["op"], tensor["index"], key, np.load(run / tensor["npy"]), is_private)
 
 
 def pairs(one: list[Dumped], other: list[Dumped]) -> Iterator[tuple[Dumped, Dumped]]:
@@ -96,7 +100,6 @@ def network(
     return sample.path, sample.inputs
 
 
-HAS_REFINEMENT = "format_refinement" in OPTIONS and OPTIONS["format_refinement"].status is not Status.NOT_YET
 WAYS = {
     "fusions": ({"fusion_switch_file": "off.json"}, {}),
     "refinement": ({"format_refinement": "0"}, {"format_refinement": "1"}),
@@ -104,16 +107,7 @@ WAYS = {
 """What two compiles are made with: the plain one, and the one that rewrites more."""
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        "fusions",
-        pytest.param(
-            "refinement",
-            marks=pytest.mark.skipif(not HAS_REFINEMENT, reason="there is no option --format_refinement yet"),
-        ),
-    ],
-)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("network", ["digits", "light_resnet50", "conv_zoo", "vit_tiny"], indirect=True)
 def test_both_compute_the_same_tensors(
     network: tuple[Path, Arrays], way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -130,3 +124,6 @@ def test_both_compute_the_same_tensors(
     assert any(np.ptp(mine.value) > 0 for mine, _ in compared if mine.value.dtype.kind == "f")
     if way == "fusions":
         assert any(mine.op != theirs.op for mine, theirs in compared), "what fusions made is compared too"
+    else:
+        assert any(mine.is_private for mine, _ in compared)
+        assert not any(theirs.is_private for _, theirs in compared)
