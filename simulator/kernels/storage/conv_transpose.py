@@ -19,7 +19,7 @@ from ge.graph.types import numpy_dtype
 from ge.ops.conv_transpose import requested_sizes, transposed_windows
 from ge.ops.window import Window
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout
-from simulator.kernels.storage.conv import compute_dtype
+from simulator.kernels.storage.convolution import compute_dtype
 from simulator.kernels.storage.filters import StoredFilter
 from simulator.kernels.storage.layout import channels, from_rows, is_image, storage_kernel, to_rows
 from simulator.kernels.taps import Tap, clipped_taps

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ge.ops.window import Window
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout
+from simulator.kernels.storage.convolution import Convolution
 from simulator.kernels.storage.filters import StoredFilter
-
-if TYPE_CHECKING:
-    from simulator.kernels.storage.conv import Convolution
 
 BLOCK_BYTES = 1 << 18
 """Most bytes of one operand of a block."""
