@@ -121,9 +121,12 @@ def _is_single(out: NodeOut) -> bool:
 
 
 def _replace(graph: Graph, cast: Node, source: NodeOut) -> bool:
-    """Let the readers of ``cast`` read ``source``, which has its type; a result that has no other name stays named."""
+    """Let the readers of ``cast`` read ``source``, which has its type. What else they want of it stays."""
     first = cast.input(0)
+    wanted = [(reader, reader.node.input_descs[reader.index]) for reader in cast.consumers()]
     graph.replace_uses(cast.output(), source)
+    for reader, desc in wanted:
+        reader.node.input_descs[reader.index] = desc
     graph.remove_unread(cast)
     if first is not None:
         _sweep(graph, first.node)

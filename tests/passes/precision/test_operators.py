@@ -18,6 +18,8 @@ from tests.ops.test_definitions import ROWS, Row
 # Sums of several rounded products; everything else rounds its result once.
 LOOSE = {"CommonGRU", "CommonLSTM", "XCommonRNN", "DynamicRNN", "DynamicGRUV2"}
 TOLERANCE, LOOSE_TOLERANCE = 1e-3, 1e-2
+UNROUNDED = 1e-6
+"""Sums of products of fp16 numbers, which fp32 holds exactly."""
 
 
 def half(x: np.ndarray | None) -> np.ndarray | None:
@@ -57,6 +59,8 @@ def test_every_operator_runs_in_half_precision(name: str, mode: str) -> None:
     feeds = {f"in{slot}": x for slot, x in enumerate(row.inputs)}
     results = runner.infer([feeds[port.name] for port in runner.get_inputs()])
     tolerance = LOOSE_TOLERANCE if name in LOOSE else TOLERANCE
+    if mode == "cube_fp16in_fp32out" and name in WIDE_RESULT:
+        tolerance = UNROUNDED
     for found, wanted in zip(results, expected, strict=False):
         assert found.dtype == wanted.dtype, "results keep the type of the model"
         if wanted.dtype == np.float32:
