@@ -16,6 +16,7 @@ from passes.format.fold_trans_data import FoldTransData
 from passes.format.infer_origin_format import InferOriginFormat
 from passes.format.insert_trans_data import InsertTransData
 from passes.format.settle_formats import SettleFormats
+from passes.format.spare_trans_data import SpareTransData
 from passes.format.spread_heavy_formats import SpreadHeavyFormats
 from passes.format.trans_ops.stage_one import stage_one
 from passes.fusion.fuse_graph import FuseGraph
@@ -106,6 +107,7 @@ def refine_formats() -> list[Step]:
         ChooseFormats(),
         "OptimizeOriginalGraph_FeOpFormatJudgeAfter",
         SpreadHeavyFormats(),
+        SpareTransData(),
         "OptimizeOriginalGraph_FeDistHeavyFormatAfter",
         InsertTransData(),
         "OptimizeOriginalGraph_FeInsertTransNodeAfter",

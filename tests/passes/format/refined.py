@@ -21,11 +21,13 @@ from passes.format.choose_formats import ChooseFormats
 from passes.format.fold_trans_data import FoldTransData
 from passes.format.infer_origin_format import InferOriginFormat
 from passes.format.insert_trans_data import InsertTransData
+from passes.format.spare_trans_data import SpareTransData
 from passes.format.spread_heavy_formats import SpreadHeavyFormats
 from passes.prepare.add_net_output import AddNetOutput
 
 CHOOSING = (ChooseFormats(), SpreadHeavyFormats())
-ALL = (*CHOOSING, InsertTransData(), FoldTransData())
+ALL_CHOOSING = (*CHOOSING, SpareTransData())
+ALL = (*ALL_CHOOSING, InsertTransData(), FoldTransData())
 
 
 def session(**options: Any) -> CompileSession:
