@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
 from ge.call_tree import MAX_NESTING
 from ge.errors import ReportedError
+from parsers.execution_order import ordered
 from parsers.onnx.opset import normal_domain
 from parsers.onnx.weights import type_name
 
@@ -170,36 +170,4 @@ def execution_order(nodes: Sequence[OnnxNode]) -> list[OnnxNode]:
     """Return the nodes so that producers come first; ties keep the file's order. Raises E13025 for a cycle."""
     producer = {name: i for i, node in enumerate(nodes) for name in node.outputs if name}
     before = [{producer[name] for name in node.reads() if name in producer} for node in nodes]
-    if all(all(source < i for source in sources) for i, sources in enumerate(before)):
-        return list(nodes)
-    after: list[list[int]] = [[] for _ in nodes]
-    for i, sources in enumerate(before):
-        for source in sources:
-            after[source].append(i)
-    waiting = [len(sources) for sources in before]
-    ready = [i for i, count in enumerate(waiting) if count == 0]
-    order: list[OnnxNode] = []
-    while ready:
-        i = heapq.heappop(ready)
-        order.append(nodes[i])
-        for follower in after[i]:
-            waiting[follower] -= 1
-            if waiting[follower] == 0:
-                heapq.heappush(ready, follower)
-    if len(order) < len(nodes):
-        stuck = [i for i, count in enumerate(waiting) if count > 0]
-        raise ReportedError("E13025", reason=f"nodes wait for each other: {_cycle(nodes, before, stuck)}")
-    return order
-
-
-def _cycle(nodes: Sequence[OnnxNode], before: Sequence[Iterable[int]], stuck: Sequence[int]) -> str:
-    members, i = set(stuck), stuck[0]
-    path: list[int] = []
-    seen: dict[int, int] = {}
-    while i not in seen:
-        seen[i] = len(path)
-        path.append(i)
-        i = min(source for source in before[i] if source in members)
-    loop = [nodes[i].name for i in reversed(path[seen[i] :])]
-    shown = [*loop[:8], *(["..."] if len(loop) > 8 else []), loop[0]]
-    return " -> ".join(shown)
+    return [nodes[i] for i in ordered(before, [node.name for node in nodes])]

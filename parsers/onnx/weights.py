@@ -14,14 +14,10 @@ from ge.errors import ReportedError
 from ge.graph.types import DataType, bit_width, byte_size, numpy_dtype
 from ge.mapped_file import MappedFile
 from ge.proto.tensor_bytes import unpacked
+from parsers.tensor_data import MAX_MADE_BYTES, checked_dims, filled, from_bytes, tensor_fault
 from parsers.wire import Pieces
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-MAX_TENSOR_BYTES = 2**40
-"""No dense tensor is larger; a bound for sizes claimed by a file."""
-MAX_MADE_BYTES = 2**28
-"""Largest tensor that is made from less data than it holds (repeated last value, sparse tensors)."""
 
 DATA_TYPES: dict[int, DataType] = {
     TensorProto.FLOAT: DataType.DT_FLOAT,
@@ -78,12 +74,8 @@ def data_type(elem_type: int, owner: str) -> DataType:
     """Return the GE type of an ONNX element type. Raises E19999 that names ``owner`` when there is none."""
     found = DATA_TYPES.get(elem_type)
     if found is None:
-        raise _fault(f"{owner} has the element type {type_name(elem_type)}, which GE does not have")
+        raise tensor_fault(f"{owner} has the element type {type_name(elem_type)}, which GE does not have")
     return found
-
-
-def _fault(reason: str) -> ReportedError:
-    return ReportedError("E19999", reason=reason, solution="Correct the tensor in the model.")
 
 
 class TensorReader:
@@ -105,23 +97,23 @@ class TensorReader:
         for external data that cannot be used.
         """
         dtype = data_type(tensor.data_type, owner)
-        dims = self._dims(tensor, dtype, owner)
+        dims = checked_dims(tensor.dims, dtype, owner)
         if tensor.HasField("segment"):
-            raise _fault(f"{owner} is stored in segments, which nobody ever specified")
+            raise tensor_fault(f"{owner} is stored in segments, which nobody ever specified")
         elements = prod(dims)
         if tensor.data_location == TensorProto.EXTERNAL:
             if dtype is DataType.DT_STRING:
-                raise _fault(f"{owner} holds strings, which cannot lie in a file of external data")
+                raise tensor_fault(f"{owner} holds strings, which cannot lie in a file of external data")
             data = self._external(tensor, byte_size(dtype, elements), owner)
-            return _from_bytes(data, dtype, dims, owner)
+            return from_bytes(data, dtype, dims, owner)
         if elements == 0:
             return np.empty(dims, numpy_dtype(dtype))
         values = getattr(tensor, _FIELD_OF_TYPE.get(tensor.data_type, "int32_data"))
         if len(values):
-            return _fill(_from_field(tensor, values, dtype, elements, owner), dims, owner)
+            return filled(_from_field(tensor, values, dtype, elements, owner), dims, owner)
         if not tensor.HasField("raw_data") or dtype is DataType.DT_STRING:
-            raise _fault(f"{owner} of shape {dims} holds no data")
-        return _from_bytes(self._pieces.get(tensor.raw_data), dtype, dims, owner)
+            raise tensor_fault(f"{owner} of shape {dims} holds no data")
+        return from_bytes(self._pieces.get(tensor.raw_data), dtype, dims, owner)
 
     def read_sparse(self, sparse: SparseTensorProto, owner: str) -> Array:
         """Return the dense form of a sparse tensor (zero where no value is given)."""
@@ -129,7 +121,7 @@ class TensorReader:
         indices = self.read(sparse.indices, f"the indices of {owner}")
         dims = list(sparse.dims)
         if any(d < 0 for d in dims) or prod(max(d, 1) for d in dims) * values.itemsize > MAX_MADE_BYTES:
-            raise _fault(f"{owner} has the dense shape {dims}, which is negative or too large")
+            raise tensor_fault(f"{owner} has the dense shape {dims}, which is negative or too large")
         dense = np.zeros(dims, values.dtype)
         is_fit = (
             values.ndim == 1
@@ -137,25 +129,17 @@ class TensorReader:
             and indices.shape in ((values.size,), (values.size, len(dims)))
         )
         if not is_fit:
-            raise _fault(f"{owner} has {values.shape} values and indices of shape {indices.shape}, which do not fit")
+            raise tensor_fault(
+                f"{owner} has {values.shape} values and indices of shape {indices.shape}, which do not fit"
+            )
         bounds = np.asarray(dims) if indices.ndim == 2 else np.asarray(dense.size)
         if np.any(indices < 0) or np.any(indices >= bounds):
-            raise _fault(f"{owner} has an index outside its shape {dims}")
+            raise tensor_fault(f"{owner} has an index outside its shape {dims}")
         if indices.ndim == 2:
             dense[tuple(indices.T)] = values
         else:
             dense.reshape(-1)[indices] = values
         return dense
-
-    def _dims(self, tensor: TensorProto, dtype: DataType, owner: str) -> list[int]:
-        dims = list(tensor.dims)
-        if any(d < 0 for d in dims):
-            raise _fault(f"{owner} has the shape {dims} with a negative dimension")
-        # dims of 0 do not count: numpy makes no array without elements either whose other dims are too large
-        size = prod(max(d, 1) for d in dims) * max(bit_width(dtype), 8) // 8
-        if len(dims) > 32 or size > MAX_TENSOR_BYTES:
-            raise _fault(f"{owner} has the shape {dims}, which is too large")
-        return dims
 
     # -- external data ---------------------------------------------------------------------------------------------
     def _external(self, tensor: TensorProto, needed: int, owner: str) -> memoryview:
@@ -218,20 +202,6 @@ class TensorReader:
 
 
 # -- decoding ------------------------------------------------------------------------------------------------------
-def _from_bytes(data: bytes | memoryview, dtype: DataType, dims: list[int], owner: str) -> Array:
-    """View little-endian bytes as an array; sub-byte types are unpacked, low bits first."""
-    elements, needed = prod(dims), byte_size(dtype, prod(dims))
-    if dtype is DataType.DT_STRING or len(data) != needed:
-        raise _fault(f"{owner} of shape {dims} and type {dtype.name} needs {needed} bytes, but {len(data)} are there")
-    if bit_width(dtype) < 8:
-        return unpacked(np.frombuffer(data, np.uint8), dtype, elements).reshape(dims)
-    target = numpy_dtype(dtype)
-    if dtype is DataType.DT_BOOL:
-        codes = np.frombuffer(data, np.uint8)
-        return (codes.view(np.bool_) if codes.max(initial=0) <= 1 else codes != 0).reshape(dims)
-    return np.frombuffer(data, target.newbyteorder("<")).astype(target, copy=False).reshape(dims)
-
-
 def _from_field(tensor: TensorProto, values: Any, dtype: DataType, elements: int, owner: str) -> Array:
     """Return the (flat) elements that a typed field holds, at most ``elements``."""
     kind = tensor.data_type
@@ -241,7 +211,7 @@ def _from_field(tensor: TensorProto, values: Any, dtype: DataType, elements: int
     elif kind in (TensorProto.COMPLEX64, TensorProto.COMPLEX128):
         parts = np.fromiter(values, np.float32 if kind == TensorProto.COMPLEX64 else np.float64, len(values))
         if len(parts) % 2:
-            raise _fault(f"{owner} has {len(parts)} numbers, which are no pairs of real and imaginary part")
+            raise tensor_fault(f"{owner} has {len(parts)} numbers, which are no pairs of real and imaginary part")
         result = parts.view(numpy_dtype(dtype))
     elif _FIELD_OF_TYPE.get(kind) is not None:
         result = np.asarray(values, numpy_dtype(dtype) if kind != TensorProto.UINT32 else np.uint64)
@@ -249,7 +219,7 @@ def _from_field(tensor: TensorProto, values: Any, dtype: DataType, elements: int
     else:
         result = _from_int32(np.asarray(values, np.int32), dtype, elements)
     if len(result) > elements:
-        raise _fault(f"{owner} of {elements} elements has {len(result)} values")
+        raise tensor_fault(f"{owner} of {elements} elements has {len(result)} values")
     return result
 
 
@@ -266,13 +236,3 @@ def _from_int32(words: Array, dtype: DataType, elements: int) -> Array:
     if target.kind in "iu":
         return words.astype(target)
     return words.astype(np.uint8 if bits == 8 else np.uint16).view(target)
-
-
-def _fill(values: Array, dims: list[int], owner: str) -> Array:
-    """Shape ``values``; a short field is extended with its last element."""
-    elements = prod(dims)
-    if len(values) == elements:
-        return values.reshape(dims)
-    if elements * max(values.itemsize, 1) > MAX_MADE_BYTES:
-        raise _fault(f"{owner} of shape {dims} has {len(values)} values only")
-    return np.concatenate([values, np.full(elements - len(values), values[-1], values.dtype)]).reshape(dims)
