@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -145,7 +146,7 @@ def run(options: RunOptions, arguments: Mapping[str, str], opener: OpenSession) 
     try:
         _run_all(options, arguments, session, folder)
     finally:
-        if session.dump_folder is not None:
+        if session.dump_folder is not None and os.path.isdir(session.dump_folder):
             show(f"The dump is in {session.dump_folder}")
 
 

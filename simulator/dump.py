@@ -30,7 +30,7 @@ from simulator.binding import constant_array
 from simulator.dump_data import DumpedTensor, write
 from simulator.dump_folder import CODE, MANIFEST, RunFolder, free_bytes, new_folder
 from simulator.dump_names import Clock, file_name, sanitised
-from simulator.dump_origin import as_npy, groups_of, in_origin
+from simulator.dump_origin import as_npy, groups_of, rnn_sizes
 from simulator.dump_selection import DumpedOp, names_of, original_tensor, select
 from simulator.dump_settings import DumpMode, DumpSettings
 from simulator.dump_statistics import statistics, table
@@ -219,7 +219,9 @@ class Dumper:
             if self._is_left_out(op, kind, index):
                 continue
             if isinstance(value, np.ndarray) and has_numpy_dtype(out.desc.data_type):
-                tensors.append(DumpedTensor(kind, index, out.desc, value, original_tensor(out)))
+                tensors.append(
+                    DumpedTensor(kind, index, out.desc, value, original_tensor(out), rnn_sizes(out.node.attrs))
+                )
             elif value is not None:
                 reason = f"values of type {out.desc.data_type.name} have no bytes"
                 skipped.append({"kind": kind, "index": index, "reason": reason})
@@ -254,7 +256,7 @@ class Dumper:
             "crc32": f"{crc:08x}",
         }
         try:
-            found = as_npy(in_origin(array, desc), tensor.origin.data_type)
+            found = as_npy(tensor.in_origin(), tensor.origin.data_type)
         except LayoutError as fault:
             return entry | {"npy": None, "reason": str(fault)}
         origin["shape"] = list(found.shape)
@@ -305,7 +307,7 @@ def _described(
 
 def _statistics_row(op: DumpedOp, stamp: int, tensor: DumpedTensor) -> dict[str, object]:
     try:
-        array = in_origin(tensor.array, tensor.desc)
+        array = tensor.in_origin()
     except LayoutError:
         array = tensor.array  # padding included, for want of something better
     row: dict[str, object] = {

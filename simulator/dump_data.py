@@ -17,11 +17,12 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from ge.errors import ReportedError
+from ge.formats import RnnSizes
 from ge.graph import Tensor, TensorDesc
 from ge.graph.types import PROTO_DATA_TYPE, DataType, Format, byte_size
 from ge.proto import dump_data_pb2 as pb
 from ge.proto.tensor_bytes import chunks, string_bytes
-from simulator.dump_origin import groups_of
+from simulator.dump_origin import groups_of, in_origin
 
 Array = np.ndarray[Any, np.dtype[Any]]
 VERSION = "2.0"
@@ -49,6 +50,12 @@ class DumpedTensor:
     desc: TensorDesc
     array: Array
     origin: Origin
+    rnn: RnnSizes | None = None
+    """Sizes that its layout depends on, if it is a weight of a recurrent operator."""
+
+    def in_origin(self) -> Array:
+        """Return the tensor in its origin format. Raises :class:`ge.formats.LayoutError`."""
+        return in_origin(self.array, self.desc, self.rnn)
 
     @property
     def size(self) -> int:
@@ -72,13 +79,13 @@ class DumpedTensor:
 
 def header(op_name: str, stamp: int, tensors: Sequence[DumpedTensor]) -> pb.DumpData:
     """Return the description of an operator; ``stamp`` are microseconds since 1970."""
-    message = pb.DumpData(version=VERSION, dump_time=stamp, op_name=op_name)
+    message = pb.DumpData(version=VERSION, dump_time=stamp, op_name=_utf8(op_name))
     for tensor in tensors:
         if tensor.kind == "input":
             described: Any = message.input.add()
         else:
             described = message.output.add()
-            described.original_op.name = tensor.origin.name
+            described.original_op.name = _utf8(tensor.origin.name)
             described.original_op.output_index = tensor.origin.index
             described.original_op.data_type = PROTO_DATA_TYPE.get(tensor.origin.data_type, 0)
             described.original_op.format = int(tensor.origin.format)
@@ -91,6 +98,11 @@ def header(op_name: str, stamp: int, tensors: Sequence[DumpedTensor]) -> pb.Dump
         described.size = tensor.size
         described.arg_index = tensor.index
     return message
+
+
+def _utf8(text: str) -> str:
+    """Names that come from files may hold characters that UTF-8 cannot say."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def write(file: BinaryIO, op_name: str, stamp: int, tensors: Sequence[DumpedTensor]) -> list[int]:

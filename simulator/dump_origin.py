@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 from math import prod
@@ -18,6 +18,7 @@ from ge.formats import (
     CubeSizes,
     LayoutError,
     PackedFormat,
+    RnnSizes,
     Transfer,
     can_transfer,
     expand_dims,
@@ -51,14 +52,15 @@ def groups_of(desc: TensorDesc) -> int:
     return desc.sub_format if desc.sub_format > 1 and desc.format in GROUPED_FORMATS else 1
 
 
-def in_origin(array: Array, desc: TensorDesc) -> Array:
+def in_origin(array: Array, desc: TensorDesc, rnn: RnnSizes | None = None) -> Array:
     """Return what ``array``, the memory of a tensor, holds in its origin format and shape; padding is not read.
 
-    The result may be a view. Raises :class:`LayoutError` where nobody can tell which element lies where.
+    ``rnn`` are the sizes by which weights of a recurrent operator are divided, which only the node that lays them out
+    knows. The result may be a view. Raises :class:`LayoutError` where nobody can tell which element lies where.
     """
     source, target = desc.format, desc.origin_format
     if is_private(source):
-        return _from_private(np.ascontiguousarray(array), desc)
+        return _from_private(np.ascontiguousarray(array), desc, rnn)
     shape = desc.shape if not desc.shape.is_unknown_shape() else Shape(array.shape)
     is_permuted = source != target and source in AXES and target in AXES and len(shape) == len(AXES[source])
     if is_permuted and can_transfer(source, target):
@@ -70,14 +72,14 @@ def in_origin(array: Array, desc: TensorDesc) -> Array:
     return array.reshape(desc.origin_shape)
 
 
-def _from_private(array: Array, desc: TensorDesc) -> Array:
+def _from_private(array: Array, desc: TensorDesc, rnn: RnnSizes | None) -> Array:
     packed, cubes = _blocking(desc)
     groups = groups_of(desc)
     for shape in _full_shapes(desc):
-        shown = storage_shape(shape, desc.origin_format, packed, desc.data_type, groups, cubes=cubes)
+        shown = storage_shape(shape, desc.origin_format, packed, desc.data_type, groups, cubes=cubes, rnn=rnn)
         if shown != desc.shape:
             continue
-        transfer = Transfer.of(shape, packed, desc.origin_format, desc.data_type, groups, cubes=cubes)
+        transfer = Transfer.of(shape, packed, desc.origin_format, desc.data_type, groups, cubes=cubes, rnn=rnn)
         if prod(transfer.source_shape) == array.size:
             return _moved(array.reshape(transfer.source_shape), transfer).reshape(desc.origin_shape)
     layout = f"{desc.format.name}{desc.shape}"
@@ -117,6 +119,14 @@ def _moved(array: Array, transfer: Transfer) -> Array:
     target = np.empty(transfer.target_shape, array.dtype)
     transfer.run(array, target)
     return target
+
+
+def rnn_sizes(attrs: Mapping[str, object]) -> RnnSizes | None:
+    """Return the sizes that a node (TransData) lays weights of a recurrent operator out with, if it has any."""
+    hidden, inputs, state = (attrs.get(name) for name in ("hidden_size", "input_size", "state_size"))
+    if not isinstance(hidden, int):
+        return None
+    return RnnSizes(hidden, inputs if isinstance(inputs, int) else 1, state if isinstance(state, int) else -1)
 
 
 def as_npy(array: Array, origin_type: DataType) -> Array:

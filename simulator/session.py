@@ -264,6 +264,7 @@ class InferSession:
         """Dump what the entry ``dump`` of a configuration file asks for. Raises R1044 and R1046."""
         from simulator.dump_config import read_dump_config
 
+        self._live()
         assert self._model is not None
         config = read_dump_config(path)
         if config is None:

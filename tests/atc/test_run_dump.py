@@ -138,7 +138,9 @@ def test_a_disk_that_fills_leaves_nothing_half(
 
     monkeypatch.setattr(np.lib.format, "write_array", full)
     assert om_run("--input=x.npy", "--output=out", "--output_dirname=r", "--dump") == 1
-    [line, solution] = capsys.readouterr().err.splitlines()
+    captured = capsys.readouterr()
+    assert "The dump is in" not in captured.out
+    [line, solution] = captured.err.splitlines()
     assert line.startswith("R1044: ")
     assert "No space left on device" in line
     assert "--dump_layer" in solution

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ge import formats
 from ge.graph.types import FORMAT_BY_TEXT
 from simulator import DumpMode, DumpSettings, InferSession
-from tests.end_to_end.agreement import Arrays, assert_agrees, compile_to
+from tests.end_to_end.agreement import Arrays, assert_agrees, compile_to, run_onnxruntime
 
 Array = NDArray[Any]
 Original = tuple[str, int]
@@ -127,3 +127,36 @@ def test_both_compute_the_same_tensors(
     else:
         assert any(mine.is_private for mine, _ in compared)
         assert not any(theirs.is_private for _, theirs in compared)
+
+
+def test_what_a_fused_operator_stands_for_is_kept_in_the_file(
+    digits_model: Path, digits_samples: Arrays, tmp_path: Path
+) -> None:
+    """A convolution with the normalisation behind it gives what the normalisation gave in the model."""
+    inputs = {"image": next(iter(digits_samples.values()))}
+    session = InferSession(0, str(compile_to(tmp_path, digits_model, inputs)))
+    session.start_dump(DumpSettings(tmp_path / "dump", layers=["norm1"]))
+    session.infer(list(inputs.values()))
+    assert session.dump_folder is not None
+    [file] = json.loads(Path(session.dump_folder, "0", "manifest.json").read_text())["files"]
+    assert (file["type"], file["original_names"], file["original_types"]) == (
+        "Conv2D",
+        ["conv1", "norm1"],
+        ["Conv2D", "BatchNorm"],
+    )
+    [output] = [tensor for tensor in file["tensors"] if tensor["kind"] == "output"]
+    assert output["original"] == {"name": "norm1", "index": 0}
+    assert output["origin"] == {"format": "NCHW", "shape": [1, 16, 8, 8], "dtype": "DT_FLOAT"}
+    [expected] = run_onnxruntime(_with_output(digits_model, "norm1", tmp_path), inputs).values()
+    assert_agrees(np.load(Path(session.dump_folder, "0", output["npy"])), expected)
+
+
+def _with_output(model: Path, node: str, folder: Path) -> Path:
+    """Save the model with the output 0 of a node as its only result."""
+    content = onnx.load(model)
+    [tensor] = [found.output[0] for found in content.graph.node if found.name == node]
+    del content.graph.output[:]
+    content.graph.output.append(onnx.helper.make_empty_tensor_value_info(tensor))
+    path = folder / "cut.onnx"
+    onnx.save(content, path)
+    return path

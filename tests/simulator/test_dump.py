@@ -20,7 +20,7 @@ from ge.errors import ReportedError
 from ge.formats import LayoutError, storage_shape
 from ge.graph import DataType, Format, Graph, TensorDesc
 from ge.graph.types import DATA_TYPE_BY_PROTO, FORMAT_TEXT
-from simulator import DumpMode, DumpSettings, InferSession
+from simulator import DumpMode, DumpSettings, InferSession, dump_data
 from simulator import dump as dump_module
 from simulator.dump_data import DumpFile, read
 from tests.ge.formats.index_formulas import lay_out
@@ -251,10 +251,10 @@ def check_private(x: Array, layout: Format, origin_format: Format, groups: int, 
 
 
 def test_a_layout_that_nobody_can_read_is_dumped_as_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(array: Array, desc: TensorDesc) -> Array:
+    def unknown(array: Array, desc: TensorDesc, rnn: object) -> Array:
         raise LayoutError(f"{desc.format.name} is not known")
 
-    monkeypatch.setattr(dump_module, "in_origin", unknown)
+    monkeypatch.setattr(dump_data, "in_origin", unknown)
     found = run_dumped(planned(CHAIN), [X], tmp_path)
     assert found.file("m").outputs[0] == (2 * X).tobytes()
     for tensor in found.entries("m")[0]["tensors"]:

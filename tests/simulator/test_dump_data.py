@@ -115,6 +115,12 @@ def test_texts_and_empty_tensors(tmp_path: Path) -> None:
     assert (found.outputs[0], list(found.data.output[0].shape.dim)) == (b"", [0, 3])
 
 
+def test_names_that_utf8_cannot_say() -> None:
+    file = io.BytesIO()
+    write(file, "a\udc80b", 5, [tensor("output", 0, Y, DataType.DT_INT32)])
+    assert rb"a\udc80b" in file.getvalue()
+
+
 def test_sums_are_those_of_the_payloads() -> None:
     large = np.arange(600_000, dtype=np.float32)
     sums = write(io.BytesIO(), "n", 5, [tensor("input", 0, A, DataType.DT_FLOAT16),

@@ -11,7 +11,7 @@ import pytest
 from ge.formats import LayoutError
 from ge.graph import DataType, Format, TensorDesc
 from ge.graph.types import FORMAT_BY_TEXT, data_type_of
-from simulator.dump_origin import as_npy, in_origin
+from simulator.dump_origin import as_npy, in_origin, rnn_sizes
 from tests.ge.formats.index_formulas import lay_out
 
 Array = np.ndarray
@@ -78,6 +78,17 @@ def test_a_vector_in_fractals_is_a_row(elements: int, rng: np.random.Generator) 
 @pytest.mark.parametrize("groups", [2, 4, 32])
 def test_filters_of_grouped_convolutions(groups: int, rng: np.random.Generator) -> None:
     check(filled(rng, (groups * 3, 5, 3, 3)), "NCHW", "FRACTAL_Z", groups=groups)
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("FRACTAL_ZN_RNN", (9 + 17, 4 * 17)), ("ND_RNN_BIAS", (4 * 17,))])
+def test_weights_of_recurrent_operators(layout: str, shape: Sequence[int], rng: np.random.Generator) -> None:
+    elements = filled(rng, shape)
+    memory = lay_out(elements, "ND", layout, 16, rnn=(17, 9))
+    desc = TensorDesc(memory.shape, FORMAT_BY_TEXT[layout], DataType.DT_FLOAT16, shape, Format.FORMAT_ND)
+    found = in_origin(memory, desc, rnn_sizes({"hidden_size": 17, "input_size": 9}))
+    np.testing.assert_array_equal(found, elements)
+    with pytest.raises(LayoutError):
+        in_origin(memory, desc, rnn_sizes({"src_format": "ND"}))
 
 
 @pytest.mark.parametrize("channels", CHANNELS)
