@@ -18,7 +18,7 @@ from ge.graph import Graph
 from ge.graph.compare import first_difference
 from ge.proto.attr_def import InvalidGraphDef
 from ge.proto.graph_def import graph_of
-from ge.text import parse_graph
+from ge.text import parse_graph, print_graph
 
 PLAIN = """
 graph net(%x: f16[1,2,4,4]@NCHW | [1,1,4,4,16]@NC1HWC0, %go: f32[]@ND) {
@@ -41,6 +41,26 @@ def test_what_onnx_attributes_can_say_comes_back() -> None:
     model, detail = read_onnx_text(text_of(graph, Detail.FULL))
     assert detail is Detail.FULL
     assert first_difference(graph, graph_of(model)) is None
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "f16[1,3,4,4]@NCHW | [1,1,4,4,16]@NC1HWC0",
+        "f16[16,3,1,1]@NCHW | [1,1,16,16]@FRACTAL_Z:4",
+        "f32[128,1000]@ND | [63,8,16,16]@FRACTAL_NZ",
+        "f16[1,3,4,4]@ND | [1,3,4,4]@NCHW",
+        "f32[-1,3]@NHWC | [3,-1]@ND",
+    ],
+)
+@pytest.mark.parametrize("readers", [1, 30])
+def test_both_views_of_a_tensor_come_back(view: str, readers: int) -> None:
+    uses = ", ".join(["%x"] * readers)
+    graph = parse_graph(f"graph g(%x: {view}) {{ %n = Unknown({uses}) %Node_Output:0 = NetOutput(%n) return }}")
+    model, _ = read_onnx_text(text_of(graph, Detail.FULL))
+    found = graph_of(model)
+    assert first_difference(graph, found) is None
+    assert print_graph(found) == print_graph(graph)
 
 
 def test_many_tensors_come_back() -> None:

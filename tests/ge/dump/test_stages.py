@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
+from google.protobuf import text_format
 
 import atc
 from ge.options import CompileOptions, Environment
+from ge.proto import ge_ir_pb2 as pb
 from ge.session import CompileSession
 from passes.pipeline import compile_passes
 
@@ -30,11 +33,15 @@ GE_STAGES = [
     "OptimizeOriginalGraph_FeTopoSortingAfter",
     "RunCustomPassAfterBuiltinFusionPass",
     "PreRunAfterOptimizeOriginalGraph",
+    "PrepareAfterUpdateInputOutputByUserOptions",
     "OptimizeOriginalGraph_FeOpDtypeJudgeAfter",
     "PreRunAfterRefineRunningPrecision",
     "OptimizeOriginalGraph_FeOpFormatJudgeAfter",
+    "OptimizeOriginalGraph_FeDistHeavyFormatAfter",
     "OptimizeOriginalGraph_FeInsertTransNodeAfter",
     "PreRunAfterRefineRunningFormat",
+    "OptimizeStage1_1",
+    "OptimizeStage1_2",
     "PreRunAfterOptimize1",
     "PreRunAfterOptimizeAfterStage1",
     "RunCustomPassAfterOriginGraphOptimize",
@@ -97,6 +104,34 @@ def test_level_1_shows_all_of_them(digits_model: Path, monkeypatch: pytest.Monke
     assert [stage for stage in GE_STAGES if stage in found] == found
     assert set(pipeline_stages()) <= set(found)
     assert stages("ge_proto") == found
+
+
+def test_both_views_of_every_tensor_are_shown(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By ONNX's own reader: what lies in NC1HWC0 says so, and what it stands for in the model."""
+    monkeypatch.setenv("DUMP_GRAPH_LEVEL", "3")
+    monkeypatch.setenv("DUMP_GE_GRAPH", "2")
+    atc.compile_model(
+        digits_model, framework=5, soc_version="Ascend310P3", precision_mode_v2="origin",
+        input_fp16_nodes="image", is_input_adjust_hw_layout="true",
+    )  # fmt: skip
+    model = text_format.Parse(Path("ge_onnx_00000000_graph_0_Build.pbtxt").read_text(), onnx.ModelProto())
+    found = {}
+    for node in model.graph.node:
+        attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        ends = [(side, k) for side in ("input", "output") for k in range(attrs[f"{side}_desc_nums"])]
+        for end, k in ends:
+            view = [attrs[f"{end}_desc_{field}:{k}"] for field in ("shape", "layout", "origin_shape", "origin_layout")]
+            found[node.name, end, k] = tuple(part.decode() if isinstance(part, bytes) else list(part) for part in view)
+    blocks = ([1, 1, 8, 8, 16], "NC1HWC0", [1, 1, 8, 8], "NCHW")
+    assert found["image", "output", 0] == blocks
+    [reader] = [n for n in model.graph.node if "image:0" in n.input]
+    assert found[reader.name, "input", list(reader.input).index("image:0")] == blocks
+    assert ([1, 1, 8, 8], "NCHW", [1, 1, 8, 8], "NCHW") in found.values()
+
+    binary = text_format.Parse(Path("ge_proto_00000000_graph_0_Build.txt").read_text(), pb.ModelDef())
+    [desc] = next(op for op in binary.graph[0].op if op.name == "image").output_desc
+    assert (list(desc.shape.dim), desc.layout) == blocks[:2]
+    assert (list(desc.attr["origin_shape"].list.i), desc.attr["origin_format"].s) == ([1, 1, 8, 8], b"NCHW")
 
 
 def test_the_default_is_the_whitelist(digits_model: Path) -> None:
@@ -168,6 +203,7 @@ OFF = """
 import sys
 from ge.dump.dumper import dumper_for
 from ge.options import CompileOptions, Environment
+from ge.proto import ge_ir_pb2 as pb
 from ge.session import CompileSession
 from ge.text import parse_graph
 from passes.driver import Driver
