@@ -85,8 +85,9 @@ class Columns:
         taps = self.deep.kernel * self.row.kernel * (1 if is_split else self.rows.kernel)
         self.depth = work.depth * taps
         self.width = self.depth + extra
+        self.pitch = _pitch(self.width, work.computed.itemsize)
         self.block = self._block()
-        shape = [work.groups, self.lines(self.block) * self.row.count, self.width]
+        shape = [work.groups, self.lines(self.block) * self.row.count, self.pitch]
         self.take = layout.take(shape, work.computed)
         staged = [self._staged_shape(part, self.block) for part in self.parts] if self.is_staged else []
         self._staged = [layout.take(shape, work.computed) for shape in staged]
@@ -236,7 +237,7 @@ class Columns:
     def unfold(self, sources: Sequence[Source], rows: int, columns: Array) -> None:
         """Fill the columns of a block of output rows."""
         count, taps, dilation = self.row.count, self.row.kernel, self.row.dilation
-        groups, size = columns.shape[0], columns.shape[1] * self.width
+        groups, size, pitch = columns.shape[0], columns.shape[1] * self.pitch, self.pitch
         place = 0
         for part, source in zip(self.parts, sources, strict=True):
             lanes, planes = part.lanes, part.planes * self.deep.kernel
@@ -249,14 +250,21 @@ class Columns:
                 lines = rows + extra if self.is_split else rows
                 shape = [groups, lines, count, planes, row_taps]
                 steps = [source.group, self.rows.stride * source.line, self.row.stride * source.column, source.plane]
-                into = [size, count * self.width, self.width, row_taps * taps * lanes, taps * lanes]
+                into = [size, count * pitch, pitch, row_taps * taps * lanes, taps * lanes]
                 for tap in range(1 if is_run else taps):
                     start = source.start + remainder * source.line + tap * dilation * source.column
-                    first = line * count * self.width + place + tap * lanes
+                    first = line * count * pitch + place + tap * lanes
                     target = runs_of(columns, first, shape, into, length)
                     np.copyto(target, runs_of(source.base, start, shape, [*steps, tap_step], length))
                 line += lines
             place += planes * row_taps * taps * lanes
+
+
+def _pitch(width: int, itemsize: int) -> int:
+    """Return the distance of rows of columns: whole cache lines, but not so many that rows meet in the same sets."""
+    line = max(64 // itemsize, 1)
+    pitch = -(-width // line) * line
+    return pitch + line if pitch * itemsize % 1024 == 0 else pitch
 
 
 def _split_first(array: Array, count: int) -> Array:

@@ -102,7 +102,7 @@ def _by_columns(work: Convolution, stored: StoredFilter, request: KernelRequest)
         x, y = inputs[0].reshape(_shape(work, False)), outputs[0].reshape(_shape(work, True))
         weights = weights_of(inputs[1], scratch)
         columns = how.take(scratch)
-        columns[..., how.depth :] = 1
+        columns[..., how.depth : how.width] = 1
         addend = inputs[2] if len(inputs) > 2 and not has_ones else None
         sums.begin(addend, scratch)
         for sample in range(work.batch):
@@ -113,7 +113,7 @@ def _by_columns(work: Convolution, stored: StoredFilter, request: KernelRequest)
                     if how.are_the_blocks:
                         operand = sources[0].base.reshape(1, -1, work.lanes)[:, row * plane :]
                     else:
-                        operand = columns
+                        operand = columns[..., : how.width]
                         how.unfold(sources, rows, columns)
                     target = y[sample, depth].reshape(work.output_blocks, -1, work.output_lanes)
                     target = target[:, row * plane : row * plane + positions]
