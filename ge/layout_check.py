@@ -25,14 +25,14 @@ def layout_fault(node: Node) -> str:
         reason = storage_fault(made)
         if reason:
             return f"output {index}: {reason}"
+    if node.type in ("TransData", "ReFormat"):
+        return _transfer_fault(node)
     if all(map(lies_in_origin, (*node.output_descs, *_sources(node)))):
         return ""
     if node.type in _GIVEN:
         return ""
     if node.type == "NetOutput":
         return _result_fault(node)
-    if node.type in ("TransData", "ReFormat"):
-        return _transfer_fault(node)
     return _column_fault(node)
 
 

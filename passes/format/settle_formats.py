@@ -10,6 +10,7 @@ from ge.layout_check import layout_fault
 from ge.ops.format_columns import FormatColumn, format_columns
 from ge.session import CompileSession
 from ge.verify import UNSETTLED
+from passes.format.infer_origin_format import InferOriginFormat
 from passes.format.node_layouts import BOUNDARY, take_column
 
 
@@ -17,8 +18,9 @@ class SettleFormats:
     """Before: passes of users have put nodes among others that work in private layouts. After: all work in layouts that
     they have a column for.
 
-    A node that cannot work with what it reads and makes takes the column that agrees with most of it; of two, the one
-    in private layouts. Its readers may want something else: ``_descs_unsettled`` stays, for insert-trans-data.
+    1. New tensors get the names of axes that their neighbours have for them.
+    2. A node that cannot work with what it reads and makes takes the column that agrees with most of it; of two, the
+       one in private layouts. Its readers may want something else: ``_descs_unsettled`` stays, for insert-trans-data.
     """
 
     name: ClassVar[str] = "settle-formats"
@@ -27,8 +29,8 @@ class SettleFormats:
         """Settle all graphs of a model whose formats have been refined."""
         if not graph.attrs.get(UNSETTLED):
             return False
+        changed = InferOriginFormat().run(graph, session)
         cubes = cube_sizes(session.options.soc_version)
-        changed = False
         for part in graph.all_graphs():
             for node in part.topological_order():
                 if node.type not in BOUNDARY and node.type not in ("TransData", "ReFormat") and layout_fault(node):
