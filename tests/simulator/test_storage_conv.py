@@ -129,6 +129,13 @@ def test_depthwise(c: int, how: dict[str, Any], dtype: Any) -> None:
     check(x, weights, has_bias=False, groups=c, constant=(), **how)
 
 
+@pytest.mark.parametrize(("h", "w", "stride"), [(2, 7, [2, 1]), (5, 2, [1, 2]), (2, 2, 2), (3, 1, 3)])
+@pytest.mark.parametrize("c", [3, 16, 20])
+def test_single_taps_whose_stride_leads_nowhere(c: int, h: int, w: int, stride: int | list[int]) -> None:
+    """There is one position along an axis, but more elements."""
+    check(uniform(2, c, h, w), uniform(18, c, 1, 1, seed=1), stride=stride)
+
+
 def test_depthwise_of_single_taps() -> None:
     check(uniform(1, 20, 8, 9), uniform(20, 1, 1, 1, seed=1), groups=20, stride=2)
     check(uniform(1, 20, 8, 9), uniform(20, 1, 3, 1, seed=1), groups=20, stride=2, pad=1)

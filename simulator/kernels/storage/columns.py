@@ -109,7 +109,7 @@ class Columns:
     def are_the_blocks(self) -> bool:
         """Whether the only block of channels of x is the columns."""
         work = self.work
-        is_pointwise = all(w.kernel == w.stride == 1 for w in work.windows)
+        is_pointwise = all(w.kernel == 1 and w.size == w.count for w in work.windows)
         return is_pointwise and not self.is_staged and work.groups == 1 and work.depth == work.lanes
 
     def lines(self, rows: int) -> int:
