@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from ge.graph import Graph, Node, NodeOut
 from ge.graph.types import FORMAT_BY_TEXT, DataType, Format
-from ge.passes.origins import ORIGIN_NAMES, ORIGIN_TYPES, OUTPUT_FORMAT, OUTPUT_INDEX, OUTPUT_NAME, OUTPUT_TYPE
+from ge.passes.origins import (
+    IS_MULTI_OP,
+    ORIGIN_NAMES,
+    ORIGIN_TYPES,
+    OUTPUT_FORMAT,
+    OUTPUT_INDEX,
+    OUTPUT_NAME,
+    OUTPUT_TYPE,
+)
 from ge.plan import Plan, TaskType
 from ge.tensor_memory import LOAD_TIME_CONST
 from simulator.dump_data import Origin
@@ -108,17 +116,29 @@ def original_nodes(node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def original_tensor(out: NodeOut) -> Origin:
     """Return the tensor of the user's model that an output stands for.
 
-    An output that says nothing of it stands for the one of the same number of the last node behind it. One of the
-    compiler's own (TransData, Cast) stands for none, though its descriptor may be a copy of another's.
+    An output that says nothing of it stands for the one of the same number of the last node behind it, unless it is
+    that of somebody else: of a node called so, or of another output. One of the compiler's own (TransData, Cast) stands
+    for none, though its descriptor may be a copy of another's.
     """
     desc, (names, _) = out.desc, original_nodes(out.node)
     name, index = desc.attrs.get(OUTPUT_NAME), desc.attrs.get(OUTPUT_INDEX)
+    if not names:
+        name = ""
+    elif not isinstance(name, str):
+        name = "" if _is_inner(out.node, names[-1]) else names[-1]
     return Origin(
-        "" if not names else name if isinstance(name, str) else names[-1],
+        name,
         index if isinstance(index, int) and 0 <= index < 1 << 31 else out.index,
         _data_type(desc.attrs.get(OUTPUT_TYPE), desc.data_type),
         _format(desc.attrs.get(OUTPUT_FORMAT), desc.origin_format),
     )
+
+
+def _is_inner(node: Node, last: str) -> bool:
+    """Tell whether a node only helps to make what ``last``, a node of the model, gives: another one gives it."""
+    if node.attrs.get(IS_MULTI_OP) or any(OUTPUT_NAME in desc.attrs for desc in node.output_descs):
+        return True
+    return node.name != last and node.graph.find(last) is not None
 
 
 def _data_type(name: object, default: DataType) -> DataType:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from numpy.typing import NDArray
 
@@ -105,6 +106,58 @@ WAYS = {
     "refinement": ({"format_refinement": "0"}, {"format_refinement": "1"}),
 }
 """What two compiles are made with: the plain one, and the one that rewrites more."""
+
+
+ORIGINALS = {
+    "digits": 0.9,
+    "light_squeezenet": 0.9,
+    "conv_zoo": 0.7,
+    "vit_tiny": 0.7,
+    "gpt2_tiny": 0.7,
+    "rnn_zoo": 0.5,
+    "bert_tiny_legacy_dyn": 0.7,
+    "ch_ppocr_mobile_v2.0_cls_infer": 0.9,
+}
+"""Models, and which part of their operators' outputs is at least a tensor of the model."""
+
+
+@pytest.mark.parametrize("refines", ["0", "1"])
+@pytest.mark.parametrize(("network", "least"), ORIGINALS.items(), indirect=["network"])
+def test_tensors_are_those_of_the_original(
+    network: tuple[Path, Arrays], least: float, refines: str, tmp_path: Path
+) -> None:
+    """What a dump says to be an output of a node of the model is what onnxruntime computes there."""
+    path, inputs = network
+    expected = all_outputs(path, inputs)
+    dump = dump_of(tmp_path / "om", path, inputs, format_refinement=refines)
+    found = {name: dumped for name, dumped in _single(dump).items() if name in expected}
+    wrong = [f"{dumped.op}: {name}" for name, dumped in found.items() if not agrees(dumped.value, expected[name])]
+    assert wrong == []
+    assert len(found) > least * sum(dumped.original is not None for dumped in dump)
+
+
+def agrees(actual: Array, expected: Array) -> bool:
+    """Within the tolerance of the project; types that GE has in place of ONNX's do not count."""
+    if actual.shape != expected.shape:
+        return False
+    scale = float(np.abs(expected).max()) if expected.size and expected.dtype.kind == "f" else 0.0
+    return np.allclose(actual, expected, rtol=1e-3, atol=1e-4 * scale)
+
+
+def all_outputs(path: Path, inputs: Arrays) -> dict[Original, Array]:
+    """Run a model with onnxruntime and return what all nodes of its main graph give."""
+    model = onnx.load(path)
+    tensors = {(node.name, i): name for node in model.graph.node for i, name in enumerate(node.output) if name}
+    given = {output.name for output in model.graph.output}
+    missing = dict.fromkeys(name for name in tensors.values() if name not in given)
+    model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in missing)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = [port.name for port in session.get_outputs()]
+    values = dict(zip(names, session.run(names, inputs), strict=True))
+    return {key: values[name] for key, name in tensors.items()}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -296,6 +296,30 @@ _datadump_origin_data_type="DT_FLOAT"}
     assert found.file("z").data.output[0].original_op.name == "", "copied from what it has converted"
 
 
+@pytest.mark.parametrize(
+    ("helper", "result", "expected"),
+    [
+        ("", "", ("a", "b")),
+        ('_datadump_original_op_names=["conv"]', "", ("conv", "b")),
+        ('_datadump_original_op_names=["b"]', "", ("", "b")),
+        ('_datadump_original_op_names=["b", "c"], _datadump_is_multiop=true', "", ("", "b")),
+        ('_datadump_original_op_names=["b", "c"]', "", ("c", "b")),
+        ("_datadump_original_op_names=[]", "_datadump_original_op_names=[]", ("", "")),
+    ],
+)
+def test_only_one_node_gives_a_tensor_of_the_model(
+    helper: str, result: str, expected: tuple[str, str], tmp_path: Path
+) -> None:
+    """Operators that help to make what another one gives stand for no tensor themselves."""
+    model = planned(f"""graph g(%x: f32[3]@ND) {{
+  %a = Neg(%x) {{{helper}}} -> f32[3]@ND
+  %b = Exp(%a) {{{result}}} -> f32[3]@ND
+  return %b
+}}""")
+    found = run_dumped(model, [X], tmp_path, mode=DumpMode.OUTPUT)
+    assert tuple(found.file(op).data.output[0].original_op.name for op in "ab") == expected
+
+
 # -- control flow and open shapes --------------------------------------------------------------------------------------
 def test_every_turn_of_a_loop_has_files_of_its_own(tmp_path: Path) -> None:
     scale = np.float32([0.5, -1, 2])
