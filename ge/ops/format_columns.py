@@ -75,9 +75,9 @@ class FormatColumn:
 
 
 # -- what the operators can do -----------------------------------------------------------------------------------------
-_FILTERED = (Row(_5HD, x=_5HD, filter=_FZ, y=_5HD),)
-_CONV2D = (Row(_5HD_C04, x=_5HD_C04, filter=_FZ_C04, y=_5HD), *_FILTERED)
-_IMAGE = (Row(_5HD, x=_5HD, y=_5HD), Row(_6HD, x=_6HD, y=_6HD))
+_FILTERED = (Row(x=_5HD, filter=_FZ, y=_5HD),)
+_CONV2D = (Row(x=_5HD_C04, filter=_FZ_C04, y=_5HD), *_FILTERED)
+_IMAGE = (Row(x=_5HD, y=_5HD), Row(x=_6HD, y=_6HD))
 
 _AGNOSTIC = (
     "Abs Acos Acosh Adds Asin Asinh Atan Atanh Cast Ceil Celu Cos Cosh Dropout Elu Erf Erfc Exp Expm1 FastGelu Floor "
@@ -103,9 +103,9 @@ COLUMNS: dict[str, Selector] = {
     "Conv2DV2": by_rows(*_CONV2D),
     "DepthwiseConv2D": by_rows(*_FILTERED),
     "Conv2DTranspose": by_rows(*_FILTERED),
-    "Conv2DBackpropInput": by_rows(Row(_5HD, out_backprop=_5HD, filter=_FZ, y=_5HD)),
-    "Conv3D": by_rows(Row(_6HD, x=_6HD, filter=_FZ_3D, y=_6HD)),
-    **dict.fromkeys(MATRIX_PRODUCTS, by_rows(Row(_NZ, x1=_NZ, x2=_NZ, y=_NZ), has_channels=False)),
+    "Conv2DBackpropInput": by_rows(Row(out_backprop=_5HD, filter=_FZ, y=_5HD)),
+    "Conv3D": by_rows(Row(x=_6HD, filter=_FZ_3D, y=_6HD)),
+    **dict.fromkeys(MATRIX_PRODUCTS, by_rows(Row(x1=_NZ, x2=_NZ, y=_NZ), has_channels=False)),
     **dict.fromkeys(("MaxPool", "MaxPoolV3", "AvgPool", "AvgPoolV2"), by_rows(*_IMAGE[:1])),
     **dict.fromkeys(("MaxPool3D", "AvgPool3D"), by_rows(*_IMAGE[1:])),
     "GlobalAveragePool": by_rows(*_IMAGE),
@@ -158,7 +158,7 @@ def format_columns(node: Node, cubes: CubeSizes = SERVER_CUBES) -> list[FormatCo
     select, definition = COLUMNS.get(node.type), lookup(node.type)
     if select is None or definition is None or not is_built_in(node.type):
         return columns
-    tensors = NodeTensors.of(node, definition, cubes)
+    tensors = NodeTensors(node, definition, cubes)
     columns += [FormatColumn(found.inputs, found.outputs, groups=found.groups) for found in select(tensors)]
     return columns
 

@@ -71,11 +71,6 @@ class NodeTensors:
     definition: OpDef
     cubes: CubeSizes
 
-    @classmethod
-    def of(cls, node: Node, definition: OpDef, cubes: CubeSizes) -> NodeTensors:
-        """Look at ``node``."""
-        return cls(node, definition, cubes)
-
     @property
     def op(self) -> Attributes:
         """Attributes, defaults filled in."""
@@ -149,14 +144,15 @@ def _present(descs: Iterable[TensorDesc | None]) -> list[TensorDesc]:
 
 # -- fixed layouts per port --------------------------------------------------------------------------------------------
 class Row:
-    """A line of a kernel table: the layouts of ports by name, the origin format for all others.
+    """A line of a kernel table: the layouts of ports by name, the origin format for all others."""
 
-    ``wanted`` is the layout that the line is known by.
-    """
-
-    def __init__(self, wanted: Format, **ports: Format) -> None:
-        self.wanted = wanted
+    def __init__(self, **ports: Format) -> None:
         self.ports = ports
+
+    @property
+    def is_for_few_channels(self) -> bool:
+        """Whether the layouts are those of few channels, which have no groups."""
+        return not _SMALL.isdisjoint(self.ports.values())
 
 
 def by_rows(*rows: Row, has_channels: bool = True) -> Selector:
@@ -175,7 +171,7 @@ def by_rows(*rows: Row, has_channels: bool = True) -> Selector:
             inputs, outputs = _place_row(tensors, row)
             wanted = [(tensors.inputs[slot], layout) for slot, layout in inputs.items()]
             wanted += [(tensors.outputs[index], layout) for index, layout in outputs.items()]
-            if groups and row.wanted == Format.FORMAT_NC1HWC0_C04:
+            if groups and row.is_for_few_channels:
                 continue
             if not all(tensors.can_lie(desc, layout) for desc, layout in wanted):
                 continue

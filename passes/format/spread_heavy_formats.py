@@ -110,7 +110,7 @@ class _Spreading:
             return [_Step(out, layout, True)] if self._all_take(out, layout) else []
         if node in self._decided or node.type in BOUNDARY:
             return []
-        column = self._best(node, [c for c in self._candidates(node) if self._makes(c, out.index, layout)], layout)
+        column = _best([c for c in self._candidates(node) if _makes(c, out.index, layout)], layout)
         return [] if column is None else self._settle(node, column)
 
     def _all_take(self, weight: NodeOut, layout: Layout) -> bool:
@@ -147,15 +147,15 @@ class _Spreading:
             for column in self._candidates(node)
             if column.inputs[slot] == layout.format and column.sub_format(layout.format) == layout.groups
         ]
-        return self._best(node, fitting, layout)
+        return _best(fitting, layout)
 
-    @staticmethod
-    def _makes(column: FormatColumn, index: int, layout: Layout) -> bool:
-        return column.outputs[index] == layout.format and column.sub_format(layout.format) == layout.groups
 
-    @staticmethod
-    def _best(node: Node, columns: list[FormatColumn], layout: Layout) -> FormatColumn | None:
-        return max(columns, key=lambda column: score(column, layout.format), default=None)
+def _makes(column: FormatColumn, index: int, layout: Layout) -> bool:
+    return column.outputs[index] == layout.format and column.sub_format(layout.format) == layout.groups
+
+
+def _best(columns: list[FormatColumn], layout: Layout) -> FormatColumn | None:
+    return max(columns, key=lambda column: score(column, layout.format), default=None)
 
 
 def score(column: FormatColumn, wanted: Format) -> int:
