@@ -176,7 +176,7 @@ def _why_missing(
         else:
             near = difflib.get_close_matches(layer, known, n=_NEAR)
             hint = f"; near: {', '.join(near)}" if near else ""
-            yield f"nothing is dumped for '{layer}': neither an operator nor a node of the original has this name{hint}"
+            yield f"nothing is dumped for '{layer}': no operator of the .om is called so or stands for it{hint}"
 
 
 def _names(ops: Collection[DumpedOp]) -> list[str]:
