@@ -9,7 +9,7 @@ Extra attributes, for meaning that the GE operator lacks:
   Cast, CastLike  ``_x_saturate`` (default 1): float8 results out of range become the largest finite number; with 0
                   they become infinity, or NaN where the type has none. Other types do not depend on it.
                   ``_x_round_mode`` (``up``, ``down``, ``nearest``; default ``up``): rounding to float8_e8m0
-  Cast            ``_x_clip``: numbers are clamped to the finite range of a float16 or bfloat16 result first
+  Cast            ``_x_clip``: finite numbers are clamped to the range of a float16 or bfloat16 result first
   Bitcast         ``type`` is TensorFlow's own attribute
 """
 
@@ -187,11 +187,15 @@ def _bitcast(ctx: InferContext) -> Sequence[OutputSpec]:
     return [(shape[:-1], dtype)]
 
 
+def clipped(values: Any, limit: float) -> Any:
+    """Clamp finite numbers to ``limit`` in both directions. Infinities are what the model says, and stay."""
+    return np.where(np.isinf(values), values, np.clip(values, -limit, limit))
+
+
 def _converted(op: Any, x: Any) -> Any:
     saturates = bool(op.get("_x_saturate", 1))
     if op.get(CLIP, False) and op.output_types[0] in NARROW_LIMITS:
-        limit = NARROW_LIMITS[op.output_types[0]]
-        x = np.clip(_plain(x), -limit, limit)
+        x = clipped(_plain(x), NARROW_LIMITS[op.output_types[0]])
     return convert(x, op.output_types[0], is_saturating=saturates, round_mode=op.get("_x_round_mode", "up"))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ge.graph import DataType, Graph, Node, NodeOut, Tensor
 from ge.graph.types import numpy_dtype
 from ge.mapped_file import note_read
-from ge.ops.cast import CLIP, NARROW_LIMITS, convert
+from ge.ops.cast import CLIP, NARROW_LIMITS, clipped, convert
 from ge.ops.registry import Array
 from ge.tensor_memory import LOAD_TIME_CONST
 
@@ -65,15 +65,15 @@ class ConvertedConstants:
         flat = old.reshape(-1) if old.flags.c_contiguous else old  # otherwise reshaping would copy
         step = BLOCK_ELEMENTS if old.flags.c_contiguous else max(len(old), 1) if old.ndim else 1
         made = np.empty_like(flat, dtype=numpy_dtype(dtype))
-        clipped = 0
+        count = 0
         with np.errstate(all="ignore"):
             for start in range(0, len(flat), step):
                 part = flat[start : start + step]
-                if limit is not None:
-                    clipped += int(np.count_nonzero(np.abs(part) > limit))
-                    part = np.clip(part, -limit, limit)
+                if limit is not None and (beyond := np.count_nonzero((np.abs(part) > limit) & np.isfinite(part))):
+                    count += int(beyond)
+                    part = clipped(part, limit)
                 made[start : start + step] = convert(part, dtype)
-        if clipped:
-            self.clipped[name] = clipped
+        if count:
+            self.clipped[name] = count
         note_read(old)
         return made.reshape(old.shape)
