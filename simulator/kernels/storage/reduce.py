@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ge.formats import is_private
-from ge.graph import TensorDesc
+from ge.graph import DataType, TensorDesc
 from ge.graph.types import numpy_dtype
 from ge.ops.format_columns_selectors import SPREADING
 from ge.ops.inference import distinct_axes
@@ -134,14 +134,13 @@ def _reduction(request: KernelRequest, prepare: Callable[..., Any] | None = None
     if how is None:
         return None
     ufunc, is_mean = _UFUNCS[request.type], request.type in _MEANS
-    dtype = compute_dtype(request.dtype())
-    if ufunc is np.add and dtype == np.float32 and how.count >= LONG_SUM:
-        dtype = np.dtype(np.float64)
+    dtype = _accumulator(ufunc, request.dtype(), how.count)
     is_whole = dtype.kind in "iu"
     is_rounded = dtype != numpy_dtype(request.outputs[0].data_type) or prepare is not None
     layout = ScratchLayout()
-    take = [layout.take(how.kept, dtype) for _ in range(2)]
-    prepared = layout.take(request.shape() if prepare is not None else [0], dtype)
+    stages = _Stages(ufunc, how, request.shape(), dtype, layout)
+    results = layout.take(how.kept, dtype)
+    prepared = layout.take(request.shape() if prepare is not None else [0], compute_dtype(request.dtype()))
     quotients = layout.take(how.kept if is_mean and is_whole else [0], np.float64)
 
     def run(inputs: Inputs, outputs: Outputs, scratch: Array) -> None:
@@ -150,10 +149,8 @@ def _reduction(request: KernelRequest, prepare: Callable[..., Any] | None = None
             x = prepared(scratch)
             np.copyto(x, inputs[0], casting="unsafe")
             prepare(x, out=x)
-        result, other = (place(scratch) for place in take)
-        if not is_rounded:
-            result = target
-        _reduce(ufunc, x, how, dtype, result, other)
+        result = results(scratch) if is_rounded else target
+        stages.run(x, result, scratch)
         if is_mean and is_whole:
             quotient = quotients(scratch)
             np.divide(result, how.count, out=quotient)
@@ -168,12 +165,50 @@ def _reduction(request: KernelRequest, prepare: Callable[..., Any] | None = None
     return Kernel(f"reduce-{ufunc.__name__}", run, layout.size)
 
 
-def _reduce(ufunc: np.ufunc, x: Array, how: _Reduction, dtype: np.dtype[Any], result: Array, other: Array) -> None:
-    for number, region in enumerate(how.regions):
-        target = other if number else result
-        ufunc.reduce(x[region], axis=how.axes, dtype=dtype, out=target, keepdims=True)
-        if number:
-            ufunc(result, other, out=result)
+def _accumulator(ufunc: np.ufunc, dtype: DataType, count: int) -> np.dtype[Any]:
+    computed = compute_dtype(dtype)
+    return np.dtype(np.float64) if ufunc is np.add and computed == np.float32 and count >= LONG_SUM else computed
+
+
+class _Stages:
+    """Reduces one axis after the other, the outermost first: so numpy combines long rows, lanes come last.
+
+    A stage over few elements may add in single precision even where the whole sum does not.
+    """
+
+    def __init__(
+        self, ufunc: np.ufunc, how: _Reduction, shape: Sequence[int], dtype: np.dtype[Any], layout: ScratchLayout
+    ) -> None:
+        self.ufunc, self.how, self.dtype = ufunc, how, dtype
+        self.plans = [self._plan(region, shape) for region in how.regions]
+        largest = max((prod(stage) for plan in self.plans for _, stage, _ in plan[:-1]), default=0)
+        self._buffers = [layout.take([largest], dtype) for _ in range(2)]
+        self._other = layout.take(how.kept if len(how.regions) > 1 else [0], dtype)
+
+    def _plan(self, region: tuple[slice, ...], shape: Sequence[int]) -> list[tuple[int, tuple[int, ...], Any]]:
+        """Return, stage by stage, the axis, the shape of the result, and the type of its elements."""
+        dims = [len(range(*part.indices(dim))) for part, dim in zip(region, shape, strict=True)]
+        axes = [axis for axis in self.how.axes if dims[axis] > 1] or list(self.how.axes[:1])
+        stages = []
+        for number, axis in enumerate(axes):
+            is_short = dims[axis] < LONG_SUM and self.dtype == np.float64 and number < len(axes) - 1
+            dims[axis] = 1
+            stages.append((axis, tuple(dims), np.dtype(np.float32) if is_short else self.dtype))
+        return stages
+
+    def run(self, x: Array, result: Array, scratch: Array) -> None:
+        """Reduce ``x`` to ``result``, of shape ``kept``."""
+        buffers = [take(scratch) for take in self._buffers]
+        for number, (region, plan) in enumerate(zip(self.how.regions, self.plans, strict=True)):
+            source, target = x[region], self._other(scratch) if number else result
+            for stage, (axis, shape, dtype) in enumerate(plan):
+                out = target
+                if stage < len(plan) - 1:
+                    out = buffers[stage % 2].view(dtype)[: prod(shape)].reshape(shape)
+                self.ufunc.reduce(source, axis=axis, dtype=dtype, out=out, keepdims=True)
+                source = out
+            if number:
+                self.ufunc(result, target, out=result)
 
 
 @storage_kernel("ReduceLogSumExp", formats=SPREADING, dtypes=FLOATS)
@@ -184,20 +219,21 @@ def build_log_sum_exp(request: KernelRequest) -> Kernel | None:
         return None
     layout = ScratchLayout()
     powers = layout.take(shape, dtype)
-    peaks, totals, others = (layout.take(how.kept, dtype) for _ in range(3))
+    peaks, totals = (layout.take(how.kept, dtype) for _ in range(2))
+    largest, total_of = (_Stages(ufunc, how, shape, dtype, layout) for ufunc in (np.maximum, np.add))
     flags = layout.take(how.kept, np.bool_)
 
     def run(inputs: Inputs, outputs: Outputs, scratch: Array) -> None:
-        power, peak, total, other = (take(scratch) for take in (powers, peaks, totals, others))
+        power, peak, total = (take(scratch) for take in (powers, peaks, totals))
         is_finite = flags(scratch)
         np.copyto(power, inputs[0], casting="unsafe")
-        _reduce(np.maximum, power, how, dtype, peak, other)
+        largest.run(power, peak, scratch)
         np.isfinite(peak, out=is_finite)
         np.logical_not(is_finite, out=is_finite)
         np.copyto(peak, 0, where=is_finite)
         np.subtract(power, peak, out=power)
         np.exp(power, out=power)
-        _reduce(np.add, power, how, dtype, total, other)
+        total_of.run(power, total, scratch)
         np.log(total, out=total)
         np.add(total, peak, out=total)
         np.copyto(how.target(outputs[0]), total, casting="unsafe")
