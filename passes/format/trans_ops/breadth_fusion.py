@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from ge.graph import Graph, Node, NodeOut, Tensor, TensorDesc
 from ge.session import CompileSession
 from passes.format.trans_ops.trans_op import ORIGINS, is_trans_op, relink, remove
+from passes.format.trans_ops.trans_op_pass import TransOpPass
 
 _NOTES = frozenset({ORIGINS, "_datadump_original_op_types", "_datadump_is_multiop", "pass_name"})
 """Attributes that tell where a node comes from, not what it does."""
@@ -15,7 +16,7 @@ _FEW = 64
 """Elements up to which constants are compared by value."""
 
 
-class TransOpBreadthFusion:
+class TransOpBreadthFusion(TransOpPass):
     """Before: two readers of one tensor turn it into the same form. After: one does, for the readers of both.
 
     1. Same means: type, attributes, result, nodes to wait for, and further inputs, constants by value.
@@ -24,14 +25,13 @@ class TransOpBreadthFusion:
 
     name: ClassVar[str] = "trans-op-breadth-fusion"
 
-    def run(self, graph: Graph, session: CompileSession) -> bool:
-        """Fuse in all graphs of the model: producers first, so that whole runs are fused."""
+    def go_over(self, graph: Graph, session: CompileSession) -> bool:
+        """Fuse readers, producers first, so that whole runs are fused."""
         changed = False
-        for part in graph.all_graphs():
-            place = {node: index for index, node in enumerate(part)}
-            for node in part.topological_order():
-                for out in () if node.is_removed else node.outputs():
-                    changed |= _fuse(part, out, place)
+        place = {node: index for index, node in enumerate(graph)}
+        for node in graph.topological_order():
+            for out in () if node.is_removed else node.outputs():
+                changed |= _fuse(graph, out, place)
         return changed
 
 

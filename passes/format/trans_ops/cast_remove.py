@@ -9,9 +9,10 @@ from ge.formats.cube_sizes import CubeSizes
 from ge.graph import DataType, Graph, Node
 from ge.session import CompileSession
 from passes.format.trans_ops.trans_op import bypass, chains, has_gap, input_desc, is_lossy
+from passes.format.trans_ops.trans_op_pass import TransOpPass
 
 
-class CastRemove:
+class CastRemove(TransOpPass):
     """Before: Cast(f32 -> f16), TransData, Cast(f16 -> f32). After: the TransData, in f32.
 
     1. A Cast to the type that it reads goes.
@@ -27,13 +28,12 @@ class CastRemove:
 
     name: ClassVar[str] = "cast-remove"
 
-    def run(self, graph: Graph, session: CompileSession) -> bool:
-        """Remove them in all graphs of the model."""
+    def go_over(self, graph: Graph, session: CompileSession) -> bool:
+        """Remove them along each run."""
         cubes = cube_sizes(session.options.soc_version)
         changed = False
-        for part in graph.all_graphs():
-            for chain in chains(part):
-                changed |= _shorten(part, chain, cubes)
+        for chain in chains(graph):
+            changed |= _shorten(graph, chain, cubes)
         return changed
 
 

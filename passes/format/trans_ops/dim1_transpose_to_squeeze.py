@@ -17,12 +17,13 @@ from passes.format.trans_ops.trans_op import (
     relink,
     remove,
 )
+from passes.format.trans_ops.trans_op_pass import TransOpPass
 
 MADE_BY_COMPILER = "_inserted_by_fe"
 """Attribute of Transposes that do not mean what their permutation says."""
 
 
-class Dim1TransposeToSqueeze:
+class Dim1TransposeToSqueeze(TransOpPass):
     """Before: Transpose of [1,3,1,5] by [1,0,3,2]. After: Squeeze to [3,5], Unsqueeze to [3,1,5,1]: both move nothing.
 
     1. The axes of other than one element keep their order. Unknown dims are such axes.
@@ -35,15 +36,12 @@ class Dim1TransposeToSqueeze:
 
     name: ClassVar[str] = "dim1-transpose-to-squeeze"
 
-    def run(self, graph: Graph, session: CompileSession) -> bool:
-        """Replace them in all graphs of the model."""
-        changed = False
-        for part in graph.all_graphs():
-            for node in part.nodes_of_type(*TRANSPOSES):
-                if is_trans_op(node) and _moves_nothing(node):
-                    _replace(part, node)
-                    changed = True
-        return changed
+    def go_over(self, graph: Graph, session: CompileSession) -> bool:
+        """Replace them."""
+        found = [node for node in graph.nodes_of_type(*TRANSPOSES) if is_trans_op(node) and _moves_nothing(node)]
+        for node in found:
+            _replace(graph, node)
+        return bool(found)
 
 
 def _moves_nothing(node: Node) -> bool:

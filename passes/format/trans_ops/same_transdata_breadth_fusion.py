@@ -10,11 +10,12 @@ from ge.formats.storage_view import stored_shape
 from ge.graph import Graph, Node, NodeOut, TensorDesc
 from ge.session import CompileSession
 from passes.format.trans_ops.trans_op import ORIGINS, has_gap, input_desc, is_lossy, is_trans_op, only_reader, relink
+from passes.format.trans_ops.trans_op_pass import TransOpPass
 
 _STREAM = "_stream_label"
 
 
-class SameTransdataBreadthFusion:
+class SameTransdataBreadthFusion(TransOpPass):
     """Before: one tensor, cast to several types, and a TransData to one layout behind each Cast. After: one TransData
     of the tensor, and the Casts behind it.
 
@@ -31,14 +32,13 @@ class SameTransdataBreadthFusion:
 
     name: ClassVar[str] = "same-transdata-breadth-fusion"
 
-    def run(self, graph: Graph, session: CompileSession) -> bool:
-        """Fuse in all graphs of the model."""
+    def go_over(self, graph: Graph, session: CompileSession) -> bool:
+        """Fuse what reads each tensor."""
         cubes = cube_sizes(session.options.soc_version)
         changed = False
-        for part in graph.all_graphs():
-            for node in part:
-                for out in () if node.is_removed or node.type == "Cast" else node.outputs():
-                    changed |= _fuse(part, out, cubes)
+        for node in graph:
+            for out in () if node.type == "Cast" else node.outputs():
+                changed |= _fuse(graph, out, cubes)
         return changed
 
 

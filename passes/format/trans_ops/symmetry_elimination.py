@@ -25,9 +25,10 @@ from passes.format.trans_ops.trans_op import (
     remove,
     same_tensor,
 )
+from passes.format.trans_ops.trans_op_pass import TransOpPass
 
 
-class TransOpSymmetryElimination:
+class TransOpSymmetryElimination(TransOpPass):
     """Before: TransData(NCHW -> NC1HWC0), TransData(NC1HWC0 -> NCHW), and other pairs that undo each other. After: what
     the first one reads.
 
@@ -44,13 +45,12 @@ class TransOpSymmetryElimination:
 
     name: ClassVar[str] = "trans-op-symmetry-elimination"
 
-    def run(self, graph: Graph, session: CompileSession) -> bool:
-        """Remove them in all graphs of the model: producers first, so that a pair around a pair is found too."""
+    def go_over(self, graph: Graph, session: CompileSession) -> bool:
+        """Remove pairs, producers first, so that a pair around a pair is found too."""
         changed = False
-        for part in graph.all_graphs():
-            for node in part.topological_order():
-                if not node.is_removed and is_trans_op(node):
-                    changed |= _remove_pair(part, node) or _remove_around_reshape(part, node)
+        for node in graph.topological_order():
+            if not node.is_removed and is_trans_op(node):
+                changed |= _remove_pair(graph, node) or _remove_around_reshape(graph, node)
         return changed
 
 

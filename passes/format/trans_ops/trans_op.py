@@ -7,8 +7,8 @@ from ge.graph import DataType, Format, Graph, Node, NodeOut, Shape, Tensor, Tens
 from ge.ops.registry import definition
 from ge.tensor_memory import LOAD_TIME_CONST
 
-RESHAPES = frozenset({"ExpandDims", "Reshape", "Squeeze", "SqueezeV3", "Unsqueeze", "UnsqueezeV3"})
-"""Operators that give other dims to the same elements in the same order: views, which cost nothing here."""
+RESHAPES = frozenset({"ExpandDims", "ReFormat", "Reshape", "Squeeze", "SqueezeV3", "Unsqueeze", "UnsqueezeV3"})
+"""Operators that give other dims or names to the same elements in the same order: views, which cost nothing here."""
 TRANSPOSES = frozenset({"Transpose", "TransposeD"})
 TRANS_OPS = RESHAPES | TRANSPOSES | {"Cast", "TransData"}
 """Operators whose result is input 0 in another form; further inputs say how."""
@@ -89,18 +89,21 @@ def same_shape(one: Shape, other: Shape) -> bool:
 
 
 def same_tensor(one: TensorDesc, other: TensorDesc) -> bool:
-    """Tell whether two tensors of equal elements certainly are equal bytes.
+    """Tell whether two tensors of equal elements certainly are equal bytes, so that who reads one may read the other.
 
-    ND is no other layout than any with named axes. Origin shapes may differ where the origin formats do: then both are
-    readings of one storage shape.
+    ND is no other layout than any with named axes. In a layout of the hardware the origin views must be the same, too:
+    from them operators know where the axes are that their attributes name. (GE takes NC1HWC0 of NCHW for that of NHWC.)
     """
     if (one.sub_format, one.data_type) != (other.sub_format, other.data_type):
         return False
-    is_nd = Format.FORMAT_ND in (one.format, other.format) and not is_private(one.format) | is_private(other.format)
-    if one.format != other.format and not is_nd:
-        return False
-    is_same_origin = one.origin_format != other.origin_format or same_shape(one.origin_shape, other.origin_shape)
-    return is_same_origin and same_shape(one.shape, other.shape)
+    if is_private(one.format) or is_private(other.format):
+        return one.format == other.format and same_shape(one.shape, other.shape) and _same_origin(one, other)
+    is_nd = Format.FORMAT_ND in (one.format, other.format)
+    return (is_nd or one.format == other.format) and same_shape(one.shape, other.shape)
+
+
+def _same_origin(one: TensorDesc, other: TensorDesc) -> bool:
+    return one.origin_format == other.origin_format and same_shape(one.origin_shape, other.origin_shape)
 
 
 def has_gap(node: Node) -> bool:
@@ -110,7 +113,8 @@ def has_gap(node: Node) -> bool:
     if source is None or before.layout != source.desc.layout:
         return True
     if node.type == "Cast":
-        return (before.shape, before.format, before.sub_format) != (after.shape, after.format, after.sub_format)
+        is_moved = (before.shape, before.format, before.sub_format) != (after.shape, after.format, after.sub_format)
+        return is_moved or (is_private(after.format) and not _same_origin(source.desc, after))
     return before.data_type != after.data_type
 
 

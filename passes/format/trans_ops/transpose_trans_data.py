@@ -16,9 +16,10 @@ from passes.format.trans_ops.trans_op import (
     permutation,
     remove,
 )
+from passes.format.trans_ops.trans_op_pass import TransOpPass
 
 
-class TransposeTransData:
+class TransposeTransData(TransOpPass):
     """Before: Transpose(NCHW -> NHWC), TransData(NHWC -> NC1HWC0). After: TransData(NCHW -> NC1HWC0).
 
     1. The TransData reads what the Transpose reads; its result stays as it is.
@@ -32,12 +33,11 @@ class TransposeTransData:
 
     name: ClassVar[str] = "transpose-trans-data"
 
-    def run(self, graph: Graph, session: CompileSession) -> bool:
-        """Do so in all graphs of the model."""
+    def go_over(self, graph: Graph, session: CompileSession) -> bool:
+        """Let each TransData read what is before its Transpose."""
         changed = False
-        for part in graph.all_graphs():
-            for node in part.nodes_of_type("TransData"):
-                changed |= _skip_transpose(part, node)
+        for node in graph.nodes_of_type("TransData"):
+            changed |= _skip_transpose(graph, node)
         return changed
 
 

@@ -7,9 +7,10 @@ from typing import ClassVar
 from ge.graph import Graph, Node
 from ge.session import CompileSession
 from passes.format.trans_ops.trans_op import TRANSPOSES, bypass, has_gap, input_desc, is_trans_op, permutation
+from passes.format.trans_ops.trans_op_pass import TransOpPass
 
 
-class UnchangedTransposeRemove:
+class UnchangedTransposeRemove(TransOpPass):
     """Before: Transpose of [1,1,2,2,8] by [1,0,2,3,4]. After: what it reads.
 
     1. Every axis stays, or has one element.
@@ -21,15 +22,12 @@ class UnchangedTransposeRemove:
 
     name: ClassVar[str] = "unchanged-transpose-remove"
 
-    def run(self, graph: Graph, session: CompileSession) -> bool:
-        """Remove them in all graphs of the model."""
-        changed = False
-        for part in graph.all_graphs():
-            for node in part.nodes_of_type(*TRANSPOSES):
-                if is_trans_op(node) and _is_unchanged(node):
-                    bypass(part, node)
-                    changed = True
-        return changed
+    def go_over(self, graph: Graph, session: CompileSession) -> bool:
+        """Remove them."""
+        found = [node for node in graph.nodes_of_type(*TRANSPOSES) if is_trans_op(node) and _is_unchanged(node)]
+        for node in found:
+            bypass(graph, node)
+        return bool(found)
 
 
 def _is_unchanged(node: Node) -> bool:

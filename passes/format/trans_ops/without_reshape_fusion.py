@@ -23,6 +23,7 @@ from passes.format.trans_ops.trans_op import (
     permutation,
     remove,
 )
+from passes.format.trans_ops.trans_op_pass import TransOpPass
 
 LINKS = TRANSPOSES | {"Cast", "Reshape", "TransData"}
 MAX_LINKS = 64
@@ -30,7 +31,7 @@ _FUSED_FORMATS = frozenset({Format.FORMAT_NCHW, Format.FORMAT_NHWC, Format.FORMA
 """Formats from which TransData and Transpose are looked at."""
 
 
-class TransOpWithoutReshapeFusion:
+class TransOpWithoutReshapeFusion(TransOpPass):
     """Before: Cast, TransData, Transpose, TransData, Cast between operators. After: at most one TransData and one Cast.
 
     1. Ways lead from an operator through Casts, TransDatas and Transposes to one that is none of these. Where both ends
@@ -48,15 +49,13 @@ class TransOpWithoutReshapeFusion:
 
     name: ClassVar[str] = "trans-op-without-reshape-fusion"
 
-    def run(self, graph: Graph, session: CompileSession) -> bool:
-        """Fuse in all graphs of the model."""
+    def go_over(self, graph: Graph, session: CompileSession) -> bool:
+        """Fuse the ways that begin at each tensor."""
         cubes = cube_sizes(session.options.soc_version)
         changed = False
-        for part in graph.all_graphs():
-            for node in part:
-                if not node.is_removed and not _is_link(node):
-                    for out in node.outputs():
-                        changed |= _fuse_from(part, out, cubes)
+        for node in graph:
+            for out in () if _is_link(node) else node.outputs():
+                changed |= _fuse_from(graph, out, cubes)
         return changed
 
 

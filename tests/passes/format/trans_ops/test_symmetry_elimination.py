@@ -131,6 +131,14 @@ def test_left_alone(pair: tuple[str, str], start: str) -> None:
     assert len(after(TransOpSymmetryElimination(), f"%a = {pair[0]}", f"%b = {pair[1]}", params=f"%x: {start}")) == 3
 
 
+def test_a_layout_of_other_axes_is_left_alone() -> None:
+    """The bytes are the same, but what reads NC1HWC0 of NHWC takes axis 3 for the channels."""
+    nodes = ['%a = TransData(%x) {src_format="NC1HWC0", dst_format="NCHW"} -> f32[1,32,4,4]@NCHW']
+    nodes += ['%b = TransData(%a) {src_format="NCHW", dst_format="NC1HWC0"} ']
+    nodes[-1] += f"-> f32{LAST} | [1,2,4,4,16]@NC1HWC0"
+    assert len(after(TransOpSymmetryElimination(), *nodes, params=f"%x: f32{BLOCKS}")) == 3
+
+
 def test_dims_that_are_not_known_to_be_equal_are_left_alone() -> None:
     nodes = ["%s = Const {value=i64[2]{-1,4}} -> i64[2]@ND", "%t = Const {value=i64[2]{-1,2}} -> i64[2]@ND"]
     nodes += ["%a = Reshape(%x, %s) -> f32[-1,4]@ND", "%b = Reshape(%a, %t) -> f32[-1,2]@ND"]
