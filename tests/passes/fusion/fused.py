@@ -110,6 +110,7 @@ def fused(fusion: type[GraphFusion], graph: Graph | str, switches: FusionSwitche
     session = CompileSession(options, Environment())
     target = graph_of(graph) if isinstance(graph, str) else graph
     session.is_rewritten = run_fusion(fusion, target, session)
+    assert session.warnings == []  # what raises inside a fusion is one, and the match is left alone
     verify(target)
     return Fused(target, session, fusion.name)
 
@@ -141,6 +142,7 @@ def results(fusion: type[GraphFusion] | None, graph: Graph, inputs: Sequence[Arr
     switches = FusionSwitches(graph=ALL_OFF if fusion is None else ALL_OFF | {fusion.name: True})
     session = CompileSession(CompileOptions(fusion_switches=switches), Environment())
     found = run_model(graph, session, inputs)
+    assert session.warnings == []
     effects = {name: times.effect for name, times in session.fusion.graph_fusion.items()}
     if fusion is None:
         assert not effects

