@@ -50,7 +50,8 @@ def _verify_one(graph: Graph, *, with_layouts: bool) -> None:
         if definition is None:
             raise fault(node, "the operator type is not registered")
         _verify_ports(node, fault)
-        reason = layout_fault(node) if with_layouts else ""
+    for node in graph if with_layouts else ():
+        reason = layout_fault(node)
         if reason:
             raise fault(node, reason)
     for out in graph.outputs:
