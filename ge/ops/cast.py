@@ -9,7 +9,7 @@ Extra attributes, for meaning that the GE operator lacks:
   Cast, CastLike  ``_x_saturate`` (default 1): float8 results out of range become the largest finite number; with 0
                   they become infinity, or NaN where the type has none. Other types do not depend on it.
                   ``_x_round_mode`` (``up``, ``down``, ``nearest``; default ``up``): rounding to float8_e8m0
-  Cast            ``_x_clip``: finite numbers are clamped to the range of a float16 or bfloat16 result first
+  Cast            ``_x_clip``: numbers are brought into the range of a float16 or bfloat16 result first (``in_range``)
   Bitcast         ``type`` is TensorFlow's own attribute
 """
 
@@ -36,6 +36,7 @@ _SMALL_DTYPES = tuple(numpy_dtype(t) for t in _SMALL_INTEGERS)
 CLIP = "_x_clip"
 NARROW_LIMITS = {DataType.DT_FLOAT16: 65504.0, DataType.DT_BF16: 3.3895313892515355e38}
 """Largest finite numbers of the types to which precision modes convert."""
+_LEAST = {DataType.DT_FLOAT16: 2.0**-24, DataType.DT_BF16: 2.0**-133}
 _LARGEST = {
     DataType.DT_FLOAT8_E5M2: 57344.0,
     DataType.DT_FLOAT8_E5M2FNUZ: 57344.0,
@@ -187,15 +188,23 @@ def _bitcast(ctx: InferContext) -> Sequence[OutputSpec]:
     return [(shape[:-1], dtype)]
 
 
-def clipped(values: Any, limit: float) -> Any:
-    """Clamp finite numbers to ``limit`` in both directions. Infinities are what the model says, and stay."""
+def in_range(values: Any, dtype: DataType) -> Any:
+    """Return ``values`` within what ``dtype``, one of ``NARROW_LIMITS``, can hold.
+
+    Finite numbers are clamped to the largest finite one. A single number that is not 0 does not become 0: such numbers
+    keep divisors away from it. Infinities are what the model says, and stay.
+    """
+    values = _plain(values)
+    limit = NARROW_LIMITS[dtype]
+    if values.size == 1 and 0 < abs(values.item()) < _LEAST[dtype]:
+        return np.copysign(_LEAST[dtype], values).astype(values.dtype)
     return np.where(np.isinf(values), values, np.clip(values, -limit, limit))
 
 
 def _converted(op: Any, x: Any) -> Any:
     saturates = bool(op.get("_x_saturate", 1))
     if op.get(CLIP, False) and op.output_types[0] in NARROW_LIMITS:
-        x = clipped(_plain(x), NARROW_LIMITS[op.output_types[0]])
+        x = in_range(x, op.output_types[0])
     return convert(x, op.output_types[0], is_saturating=saturates, round_mode=op.get("_x_round_mode", "up"))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ge.graph import DataType, Graph, Node, NodeOut, Tensor
 from ge.graph.types import numpy_dtype
 from ge.mapped_file import note_read
-from ge.ops.cast import CLIP, NARROW_LIMITS, clipped, convert
+from ge.ops.cast import CLIP, NARROW_LIMITS, convert, in_range
 from ge.ops.registry import Array
 from ge.tensor_memory import LOAD_TIME_CONST
 
@@ -69,9 +69,10 @@ class ConvertedConstants:
         with np.errstate(all="ignore"):
             for start in range(0, len(flat), step):
                 part = flat[start : start + step]
-                if limit is not None and (beyond := np.count_nonzero((np.abs(part) > limit) & np.isfinite(part))):
-                    count += int(beyond)
-                    part = clipped(part, limit)
+                if limit is not None:
+                    beyond = int(np.count_nonzero((np.abs(part) > limit) & np.isfinite(part)))
+                    count += beyond
+                    part = in_range(part, dtype) if beyond or old.size == 1 else part
                 made[start : start + step] = convert(part, dtype)
         if count:
             self.clipped[name] = count

@@ -44,6 +44,21 @@ def test_the_lowest_number_becomes_the_lowest_of_the_new_type(dtype: object, lar
     assert float(made.node.attrs["value"].array[0]) == -largest
 
 
+@pytest.mark.parametrize(
+    ("value", "clips", "expected"),
+    [(1e-12, True, 2.0**-24), (-1e-12, True, -(2.0**-24)), (1e-12, False, 0.0), (0.0, True, 0.0), (1e-4, True, 1e-4)],
+)
+@pytest.mark.parametrize("shape", [(), (1, 1)])
+def test_a_number_that_keeps_a_divisor_from_0_does_not_become_0(
+    value: float, clips: bool, expected: float, shape: tuple[int, ...]
+) -> None:
+    graph = Graph()
+    source = graph.add_const("eps", Tensor.of(np.full(shape, value, np.float32)))
+    made = ConvertedConstants(clips=clips).add(graph, source, FP16).node.attrs["value"].array
+    assert made.shape == shape
+    assert made.item() == np.float16(expected)
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 3), (3, 1 << 19), (1 << 19, 3)])
 @pytest.mark.parametrize("is_transposed", [False, True])
 def test_constants_of_any_shape_are_converted_in_blocks(shape: tuple[int, ...], is_transposed: bool) -> None:
