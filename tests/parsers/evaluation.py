@@ -46,7 +46,7 @@ def evaluate(graph: Graph, feeds: Sequence[Array], outer: Mapping[int, Array] | 
             held = node.attrs["value"]
             assert isinstance(held, Tensor)
             results = [held.array]
-        elif node.type == "NetOutput":
+        elif node.type in ("NetOutput", "NoOp"):
             results = []
         else:
             arguments = [None if source is None else values[source] for source in node.inputs]

@@ -1,0 +1,61 @@
+"""The check before building: unsupported operators, duplicate names, inputs that do not exist; all of them at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from ge.errors import ReportedError
+from parsers.refusal import CheckedNode
+from parsers.tensorflow.mapping import find_mapping
+from parsers.tensorflow.tf_graph import TfNode
+from parsers.tensorflow.trimming import is_leftover
+
+_VARIABLES = frozenset(
+    {"Variable", "VariableV2", "VarHandleOp", "ReadVariableOp", "ResourceGather", "TemporaryVariable"}
+)
+_TABLES = frozenset({"HashTable", "HashTableV2", "LookupTableFind", "LookupTableFindV2", "MutableHashTableV2"})
+_UNFROZEN = (
+    "The graph still reads a variable: freeze it, so that variables become constants (TensorFlow 2: "
+    "convert_variables_to_constants_v2, TensorFlow 1: convert_variables_to_constants), and compile the result."
+)
+_UNFED = "Tables live outside of a frozen graph: look the values up before, and feed what was found."
+
+
+def check_nodes(nodes: Sequence[TfNode], known: Collection[str], uses: Counter[str]) -> list[CheckedNode]:
+    """Check ``nodes``; ``known`` are the names that they may read, ``uses`` says how often the file has each name."""
+    return [CheckedNode(node.name, node.op, tuple(_causes(node, known, uses))) for node in nodes]
+
+
+def _causes(node: TfNode, known: Collection[str], uses: Counter[str]) -> list[ReportedError]:
+    causes = [ReportedError("E13009", opname=node.name)] if uses[node.name] > 1 else []
+    causes += node.faults
+    missing = [str(reference) for reference in node.inputs if reference.node not in known]
+    missing += [f"^{name}" for name in node.controls if name not in known]
+    causes += [ReportedError("E12009", inputopname=name, opname=node.name) for name in missing]
+    entry = find_mapping(node.op)
+    if entry is None:
+        return [*causes, _unsupported(node)]
+    count = len(node.inputs)
+    if not node.faults and (count < entry.least or (entry.most is not None and count > entry.most)):
+        causes.append(_wrong_count(node, entry.least, entry.most))
+    return causes
+
+
+def _unsupported(node: TfNode) -> ReportedError:
+    fault = ReportedError("E10501", opname=node.name, optype=node.op)
+    if node.op in _VARIABLES:
+        fault.solution = _UNFROZEN
+    elif node.op in _TABLES:
+        fault.solution = _UNFED
+    elif is_leftover(node.op):
+        fault.solution = "It belongs to training; name the outputs that are wanted with --out_nodes."
+    return fault
+
+
+def _wrong_count(node: TfNode, least: int, most: int | None) -> ReportedError:
+    takes = f"{least} or more" if most is None else f"{least}" if least == most else f"{least} to {most}"
+    reason = f"it takes {takes}"
+    return ReportedError(
+        "E13014", value=len(node.inputs), parameter="number of inputs", opname=node.name, reason=reason
+    )
