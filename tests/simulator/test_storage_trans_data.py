@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -40,6 +39,7 @@ def there_and_back(x: np.ndarray, origin: Format, layout: Format, name: str, gro
     shape = storage_shape(x.shape, origin, layout, dtype, groups)
     plain = TensorDesc(x.shape, origin, dtype)
     stored = TensorDesc(shape, layout, dtype, x.shape, origin)
+    stored.sub_format = groups
     expected = lay_out(x, FORMAT_TEXT[origin], name, c0, groups=groups).reshape(shape)
     found = trans_data(x, plain.copy(), stored.copy(), groups)
     assert found.tobytes() == expected.tobytes()
@@ -57,7 +57,7 @@ def numbers(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("c", [1, 4, 15, 16, 17, 33])
 @pytest.mark.parametrize("pair", PRIVATE_PAIRS, ids=lambda pair: "-".join(FORMAT_TEXT[f] for f in pair))
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.int8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
 def test_pairs(pair: tuple[Format, Format], c: int, dtype: Any) -> None:
     origin, layout = pair
     is_matrix = origin is Format.FORMAT_ND

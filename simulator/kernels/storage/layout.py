@@ -54,7 +54,7 @@ def storage_kernel(
 # -- one tensor --------------------------------------------------------------------------------------------------------
 def groups_of(desc: TensorDesc) -> int:
     """Return the groups of a convolution's filter that its layout depends on; 1 for all others."""
-    return max(int(getattr(desc, "sub_format", 0)), 1)
+    return max(desc.sub_format, 1)
 
 
 def full_shape(desc: TensorDesc) -> tuple[int, ...]:
