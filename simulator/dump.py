@@ -84,7 +84,8 @@ class Dumper:
             warn(line)
         self._ops = selection.ops
         self._at_start, self._behind = _without_task(selection.ops, plan)
-        self._inputs = {node.name: place for place, node in enumerate(model.graph.data_nodes())}
+        inputs = enumerate(model.graph.data_nodes()) if plan is None else ()
+        self._fed = {node.name: place for place, node in inputs if node.name in self._ops}
         self._clock = Clock()
         self._folder: Path | None = None
         self._older = self._root
@@ -102,6 +103,11 @@ class Dumper:
     def check_space(self, runs: int = 1) -> None:
         """Warn when the files of so many runs will not fit on the disk, as far as shapes are known."""
         self._is_space_checked = True
+        if self.settings.stats:
+            return
+        steps = [(max(first, self._runs), min(last + 1, self._runs + runs)) for first, last in self.settings.steps]
+        if steps:
+            runs = min(runs, sum(max(end - start, 0) for start, end in steps))
         needed = runs * sum(self._bytes_of(op) for op in self._ops.values())
         free = free_bytes(self._root)
         if free is not None and needed > free:
@@ -182,9 +188,8 @@ class Dumper:
     def _dump_start(self, feeds: Sequence[Value]) -> None:
         """Dump what is there before anything runs: inputs and constants."""
         assert self._run is not None
-        for name, op in self._ops.items():
-            if op.node.type == "Data" and name in self._inputs:
-                self._dump(self._run, op, (), [feeds[self._inputs[name]]])
+        for name, place in self._fed.items():
+            self._dump(self._run, self._ops[name], (), [feeds[place]])
         for op, arrays in self._at_start:
             self._dump(self._run, op, (None,) * len(op.node.inputs), arrays)
 
@@ -340,14 +345,14 @@ Values = Sequence[Array | None]
 def _without_task(
     ops: Mapping[str, DumpedOp], plan: ExecutionPlan | None
 ) -> tuple[list[tuple[DumpedOp, Values]], dict[str, list[tuple[DumpedOp, Values]]]]:
-    """Return constants (and views of inputs), and views by the node whose memory they show.
+    """Return what is there when a run starts, and views by the node whose memory they show.
 
     A dynamic model has no planned memory: its views are steps, and only the constants of its file are known here.
     """
     at_start: list[tuple[DumpedOp, Values]] = []
     behind: dict[str, list[tuple[DumpedOp, Values]]] = {}
     for op in ops.values():
-        if op.has_task or op.node.type == "Data":
+        if op.has_task:
             continue
         if plan is None:
             values: Values = [constant_array(op.node.graph, op.node)] if op.node.type == "Const" else []

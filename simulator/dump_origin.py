@@ -36,6 +36,7 @@ _INNERMOST_C0 = frozenset(
         Format.FORMAT_NC1HWC0,
         Format.FORMAT_NDC1HWC0,
         Format.FORMAT_FRACTAL_Z,
+        Format.FORMAT_FRACTAL_Z_C04,
         Format.FORMAT_FRACTAL_Z_3D,
         Format.FORMAT_FRACTAL_Z_3D_TRANSPOSE,
         Format.FORMAT_FRACTAL_NZ,

@@ -544,6 +544,19 @@ def test_too_little_space_is_told_before_the_first_run(tmp_path: Path, monkeypat
     assert lines == [f"the dump takes some {size} bytes for 10 runs, but only 100 are free in {tmp_path}"]
 
 
+@pytest.mark.parametrize(("steps", "runs"), [([(0, 0), (5, 99)], 6), ([(2, 3)], 2), ([(50, 60)], 0)])
+def test_space_is_needed_for_what_is_dumped(
+    steps: list[tuple[int, int]], runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    session = InferSession(0, planned(CHAIN))
+    lines: list[str] = []
+    session.start_dump(DumpSettings(tmp_path, steps=steps), lines.append)
+    session.check_dump_space(10)
+    assert [f"some {12 * 9 * 2 * runs} bytes" in line for line in lines] == ([True] if runs else [])
+
+
 def test_nothing_of_the_dump_is_loaded_or_called_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dump_module.Dumper, "__init__", None)
     session = InferSession(0, planned(CHAIN))

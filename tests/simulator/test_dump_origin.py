@@ -80,6 +80,18 @@ def test_filters_of_grouped_convolutions(groups: int, rng: np.random.Generator) 
     check(filled(rng, (groups * 3, 5, 3, 3)), "NCHW", "FRACTAL_Z", groups=groups)
 
 
+@pytest.mark.parametrize("c0", [16, 8])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_layouts_for_few_channels(channels: int, c0: int, rng: np.random.Generator) -> None:
+    check(filled(rng, (20, channels, 3, 3)), "NCHW", "FRACTAL_Z_C04", c0)
+    check(filled(rng, (2, channels, 3, 5)), "NCHW", "NC1HWC0_C04", 4)
+
+
+@pytest.mark.parametrize("layout", ["FRACTAL_ZZ", "FRACTAL_NZ_C0_16", "FRACTAL_NZ_C0_32"])
+def test_other_fractals(layout: str, rng: np.random.Generator) -> None:
+    check(filled(rng, (3, 17, 40)), "ND", layout, 32 if layout.endswith("32") else 16)
+
+
 @pytest.mark.parametrize(("layout", "shape"), [("FRACTAL_ZN_RNN", (9 + 17, 4 * 17)), ("ND_RNN_BIAS", (4 * 17,))])
 def test_weights_of_recurrent_operators(layout: str, shape: Sequence[int], rng: np.random.Generator) -> None:
     elements = filled(rng, shape)
