@@ -205,6 +205,12 @@ def test_zeros_that_stay_what_they_are(line, number, reader) -> None:
     assert result.types() == [reader.split("(")[0]]
 
 
+@pytest.mark.parametrize("reader", ["RealDiv(%y, %x)", "Div(%y, %x)", "FloorDiv(%y, %x)", "Pow(%x, %y)"])
+def test_operands_whose_zeros_are_alike(reader) -> None:
+    result = fused(DropNeutralOperand, text(f"%y = Add(%x, %k)\n  %z = {reader}"))
+    assert result.types() == [reader.split("(")[0]]
+
+
 def test_whole_numbers_have_one_zero() -> None:
     assert fused(DropNeutralOperand, text("%y = Add(%x, %k)\n  %z = RealDiv(%x, %y)", "i32")).types() == ["RealDiv"]
 
@@ -238,11 +244,11 @@ def tells_zeros_apart(kind: str, count: int, slot: int) -> bool:
 def test_all_operators_that_can_tell_zeros_apart_are_known() -> None:
     known = 0
     for kind, count in itertools.product(registered_types(), (1, 2)):
-        if any(tells_zeros_apart(kind, count, slot) for slot in range(count)):
-            graph = graph_of("graph g(%x: f32[2]@ND) {\n  return %x\n}")
-            [x] = graph.data_nodes()
-            graph.add_node(kind, "teller", [x.output()] * count)
-            assert teller_of_zeros(x) == "teller", kind
+        for slot in (slot for slot in range(count) if tells_zeros_apart(kind, count, slot)):
+            graph = graph_of("graph g(%x: f32[2]@ND, %w: f32[2]@ND) {\n  return %x\n}")
+            x, w = graph.data_nodes()
+            graph.add_node(kind, "teller", [(x if place == slot else w).output() for place in range(count)])
+            assert teller_of_zeros(x) == "teller", (kind, slot)
             known += 1
     assert known > 5
 
