@@ -135,10 +135,14 @@ def make_function(definition: OpDef) -> Callable[..., Any]:
     parameters = Parameters.of(formal)
     result, annotation = _result_of(formal)
     signature = parameters.signature(annotation)
+    positional, has_required_names = _positional(signature)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = signature.bind(*args, **kwargs).arguments
+            if len(args) == len(positional) and not (kwargs or has_required_names):  # as most are called
+                given = dict(zip(positional, args, strict=True))
+            else:
+                given = signature.bind(*args, **kwargs).arguments
         except TypeError as fault:
             raise TypeError(f"{formal.type}: {fault}") from None
         return result(_build(formal, parameters, given))
@@ -149,6 +153,13 @@ def make_function(definition: OpDef) -> Callable[..., Any]:
     call.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()} | {"return": annotation}
     call.__doc__ = describe(formal, parameters)
     return call
+
+
+def _positional(signature: inspect.Signature) -> tuple[list[str], bool]:
+    """Return the names of the positional parameters, and whether others must be given by name."""
+    by_name = [p for p in signature.parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    positional = [name for name, p in signature.parameters.items() if p not in by_name]
+    return positional, any(p.default is inspect.Parameter.empty for p in by_name)
 
 
 def _build(formal: Signature, parameters: Parameters, given: dict[str, Any]) -> list[list[TensorHolder]]:

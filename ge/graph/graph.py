@@ -209,11 +209,15 @@ class Graph:
         if source is not None and source.node._graph is not self:
             raise GraphEditError(f"{source} is not in graph {self.name}, {node.name} is")
         old = node._inputs[slot]
+        if old is None and source is None:
+            node.input_descs[slot] = None
+            return
+        port = NodeIn(node, slot)
         if old is not None:
-            del old.node._consumers[old.index][NodeIn(node, slot)]
+            del old.node._consumers[old.index][port]
         node._inputs[slot] = source
         if source is not None:
-            source.node._consumers[source.index][NodeIn(node, slot)] = None
+            source.node._consumers[source.index][port] = None
         node.take_desc(slot)
 
     def set_type(self, node: Node, type: str) -> None:
@@ -285,10 +289,11 @@ class Graph:
         if node is self._net_output:
             self._outputs = self.outputs
             self._net_output = None
-        for slot in range(len(node._inputs)):
-            self.set_input(node, slot, None)
-        for index in range(len(node._consumers)):
-            for reader in node.consumers(index):
+        for slot, source in enumerate(node._inputs):
+            if source is not None:
+                self.set_input(node, slot, None)
+        for readers in node._consumers:
+            for reader in list(readers):
                 self.set_input(reader.node, reader.index, None)
         before, after = node.control_inputs, node.control_outputs
         for b in before:
@@ -335,9 +340,10 @@ class Graph:
         """Tell whether the insertion order is topological; most graphs have it from their file or a former sort."""
         done: set[Node] = set()
         for node in self._nodes.values():
-            if not all(source is None or source.node in done for source in node._inputs):
-                return False
-            if not done.issuperset(node._control_in):
+            for source in node._inputs:
+                if source is not None and source.node not in done:
+                    return False
+            if node._control_in and not done.issuperset(node._control_in):
                 return False
             done.add(node)
         return True

@@ -97,6 +97,8 @@ def in_order(nodes: Iterable[Node], rank: Callable[[Node], int] | None = None) -
     if len(starts) < 2:
         return starts
     members, entered = set(starts), set[Node]()
+    if _is_in_order(starts, members):
+        return starts
     order: list[Node] = []
     for start in starts:
         stack = [(start, False)]
@@ -110,3 +112,14 @@ def in_order(nodes: Iterable[Node], rank: Callable[[Node], int] | None = None) -
                 sources = [source.node for source in node.inputs if source is not None and source.node in members]
                 stack.extend((source, False) for source in reversed(sources))
     return order
+
+
+def _is_in_order(nodes: Iterable[Node], waiting: Collection[Node]) -> bool:
+    """Tell whether producers come first already, as they do in most node lists."""
+    left = set(waiting)
+    for node in nodes:
+        left.discard(node)
+        for source in node.inputs:
+            if source is not None and source.node in left:
+                return False
+    return True

@@ -45,8 +45,10 @@ class Topology:
         Raises :class:`ge.graph.CycleError` when the graph has a cycle already.
         """
         inside = set(fused)
+        if len(inside) < 2:
+            return False
         outside = {node for member in inside for node in successors(member) if node not in inside}
-        if len(inside) < 2 or not outside:
+        if not outside:
             return False
         numbers = self._numbering()
         # nodes without a number were added by a hook: they may be anywhere
