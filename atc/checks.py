@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from atc.model_suffixes import check_onnx_suffix
+from atc.model_suffixes import check_is_no_folder, check_suffix
 from ge import option_grammar
 from ge.atomic_file import check_writable
 from ge.errors import ReportedError
@@ -47,7 +47,6 @@ _SUPPORTED_MODES = frozenset({Mode.COMPILE, Mode.TO_JSON, Mode.PRE_CHECK, Mode.D
 _NAMED_MISTAKES = {
     Framework.CAFFE: "Caffe models (--framework=0)",
     Framework.MINDSPORE: "MindSpore models (--framework=1)",
-    Framework.TENSORFLOW: "TensorFlow models (--framework=3)",
 }
 
 
@@ -213,12 +212,12 @@ def framework_and_weight(given: Given) -> None:
         option_grammar.check_input_file(given["weight"], "--weight")
     elif framework is Framework.CAFFE:
         raise ReportedError("E10008")
-    _onnx_only(framework)
+    _implemented(framework)
     if given["weight"]:
         given.warn("--weight is ignored: only Caffe models have their weights in a second file")
 
 
-def _onnx_only(framework: Framework | None) -> None:
+def _implemented(framework: Framework | None) -> None:
     if framework in _NAMED_MISTAKES:
         reason = f"{_NAMED_MISTAKES[framework]} are not implemented yet"
         raise ReportedError("E10055", reason=reason, solution="Export the model as ONNX and give --framework=5.")
@@ -261,8 +260,15 @@ def required(given: Given) -> None:
 def model_is_readable(given: Given) -> None:
     """E10001 unless the model is a file that can be read and its name says nothing else."""
     if given["model"]:
-        option_grammar.check_input_file(given["model"], "--model")
-        check_onnx_suffix(given["model"], "--model")
+        _check_model_file(given, "model")
+
+
+def _check_model_file(given: Given, name: str) -> None:
+    path, framework = given[name], given.framework or Framework.ONNX
+    if framework is Framework.TENSORFLOW:
+        check_is_no_folder(path, f"--{name}")
+    option_grammar.check_input_file(path, f"--{name}")
+    check_suffix(path, f"--{name}", framework)
 
 
 def output_path(given: Given) -> None:
@@ -497,12 +503,13 @@ def json_request(given: Given) -> None:
     if given.framework is Framework.MINDSPORE:
         reason = "a MindSpore model cannot be written as JSON"
         raise ReportedError("E10001", value="1", parameter="--framework", reason=reason)
-    _onnx_only(given.framework)
+    _implemented(given.framework)
     if given.mode is Mode.TEXT_TO_JSON and not given["om"].endswith(".txt"):
         raise OPTIONS["om"].refuse(given["om"], "the file for --mode=5 must end with .txt")
-    option_grammar.check_input_file(given["om"], "--om")
-    if given.framework is Framework.ONNX:
-        check_onnx_suffix(given["om"], "--om")
+    if given.framework is None:
+        option_grammar.check_input_file(given["om"], "--om")
+    else:
+        _check_model_file(given, "om")
     option_grammar.check_output_stem(given["json"], "--json")
     check_writable(given["json"])
     _supported_mode(given)

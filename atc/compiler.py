@@ -15,16 +15,18 @@ from ge.options import PRECISION_KEPT
 from ge.passes.base import FusionBasePass
 from ge.session import CompileSession
 from om_format.offline_model import OfflineModel, assemble
-from parsers.onnx import parse
+from parsers.front_ends import parse_model
 from passes.driver import Driver
 from passes.pipeline import compile_passes
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from parsers.tensorflow.graph_def_pb2 import GraphDef
+
 
 def compile_source(
-    source: str | Path | bytes | ModelProto,
+    source: str | Path | bytes | ModelProto | GraphDef,
     session: CompileSession,
     passes: Iterable[type[FusionBasePass]] = (),
 ) -> OfflineModel:
@@ -38,7 +40,7 @@ def compile_source(
         load_passes(session, passes)
         session.dumper = dumper_for(session.environment, session.options.ge_options)
         with collector_at_rest():
-            graph = parse(source, session)
+            graph = parse_model(source, session)
             session.info(f"parsed: {len(graph)} nodes")
             model = compile_graph(graph, session)
     options = session.options

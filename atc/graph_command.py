@@ -29,7 +29,7 @@ _INPUT_SHAPE = click.option(
     "--input_shape",
     default="",
     metavar="SHAPES",
-    help="Shapes of the inputs of an ONNX model, as for atc.",
+    help="Shapes of the inputs of a model, as for atc.",
 )
 _CUSTOM_OPS = click.option(
     "--custom-ops",
@@ -45,8 +45,8 @@ _HTML = click.option("--html", metavar="FILE", help="Also write a page with all 
 def command() -> None:
     """Look at graphs.
 
-    A FILE is a stage dump (ge_onnx_*.pbtxt or ge_proto_*.txt), a graph text, an offline model (.om) or an ONNX model;
-    its content decides.
+    A FILE is a stage dump (ge_onnx_*.pbtxt or ge_proto_*.txt), a graph text, an offline model (.om), an ONNX model or a
+    frozen TensorFlow graph; its content decides.
     """
 
 

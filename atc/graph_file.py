@@ -1,4 +1,4 @@
-"""Files that hold a graph, told apart by their content: stage dumps, graph text, offline models, ONNX models.
+"""Files that hold a graph, told apart by their content: stage dumps, graph text, offline models, models.
 
 Whatever the file, the result is a ``ModelDef``. Nothing is required of the graph but that it can be shown: operators
 may be unknown, constants may lack their data.
@@ -21,12 +21,13 @@ from ge.dump.settings import Detail
 from ge.errors import ReportedError
 from ge.graph import Graph, Shape, Tensor
 from ge.graph.types import DATA_TYPE_BY_PROTO, DataType, data_type_by_short_name, numpy_dtype, short_name
-from ge.options import CompileOptions, Environment, parse_input_shape
+from ge.options import CompileOptions, Environment, Framework, parse_input_shape
 from ge.proto import ge_ir_pb2 as pb
 from ge.proto.attr_def import InvalidGraphDef
 from ge.proto.tensor_bytes import Array, array_of, chunks, stored_bytes
 from ge.session import CompileSession
 from ge.text import SideTensors, parse_graph
+from parsers.front_ends import parse_model, recognise
 
 MAX_BYTES = 2**31 - 1
 """Largest file that is read into memory."""
@@ -34,7 +35,10 @@ MAX_ABSENT_BYTES = 1 << 28
 """Largest tensor outside constants whose data a graph text does not hold."""
 SHOWN_ELEMENTS = 8
 """A constant of at most so many elements is shown by its values, a larger one by its digest."""
-REMEDY = "Give a stage dump (ge_onnx_*.pbtxt, ge_proto_*.txt), a graph text, an offline model (.om) or an ONNX model."
+REMEDY = (
+    "Give a stage dump (ge_onnx_*.pbtxt, ge_proto_*.txt), a graph text, an offline model (.om), an ONNX model or a "
+    "frozen TensorFlow graph."
+)
 
 
 class Kind(Enum):
@@ -45,6 +49,7 @@ class Kind(Enum):
     GRAPH_TEXT = "graph text"
     OFFLINE_MODEL = "offline model"
     ONNX = "ONNX model"
+    TENSORFLOW = "TensorFlow graph"
 
 
 @dataclass(frozen=True)
@@ -63,9 +68,9 @@ class GraphFile:
 
 
 def load(path: str, input_shape: str = "") -> GraphFile:
-    """Read ``path``; ``input_shape`` is for ONNX models with open dims, as in ``--input_shape`` of ``atc``.
+    """Read ``path``; ``input_shape`` is for models with open dims, as in ``--input_shape`` of ``atc``.
 
-    Raises the codes of the ONNX front end and of the .om reader for such files, E13026, E13001 and E13015 for what
+    Raises the codes of the front ends and of the .om reader for such files, E13026, E13001 and E13015 for what
     cannot be read, E13005 for what is none of the kinds.
     """
     content = _content(path)
@@ -73,8 +78,8 @@ def load(path: str, input_shape: str = "") -> GraphFile:
         kind = _recognise(content)
         if kind is Kind.OFFLINE_MODEL:
             found = _offline_model(path)
-        elif kind is Kind.ONNX:
-            found = _onnx_model(path, input_shape)
+        elif kind in _FRAMEWORKS:
+            found = _model(path, kind, input_shape)
         else:
             found = _READERS[kind](path, content.decode())
         if not found.model.graph:
@@ -145,8 +150,10 @@ def _recognise(content: bytes) -> Kind:
         first = {kind: match.start() for kind, sign in _NODE_OF.items() if (match := sign.search(text))}
         if first:
             return min(first, key=lambda kind: first[kind])
-        if _MODEL_DEF_FIELD.match(text):
+        if _MODEL_DEF_FIELD.match(text) and recognise(content) is not Framework.TENSORFLOW:
             return Kind.GE_PROTO
+    if recognise(content) is Framework.TENSORFLOW:
+        return Kind.TENSORFLOW
     return Kind.ONNX  # whose reader says what else the content looks like
 
 
@@ -190,17 +197,19 @@ def _offline_model(path: str) -> GraphFile:
     return GraphFile(path, Kind.OFFLINE_MODEL, file.model_def(), Detail.FULL, text)
 
 
-def _onnx_model(path: str, input_shape: str) -> GraphFile:
-    from parsers.onnx import parse
+_FRAMEWORKS = {Kind.ONNX: Framework.ONNX, Kind.TENSORFLOW: Framework.TENSORFLOW}
 
-    session = CompileSession(CompileOptions(input_shape=parse_input_shape(input_shape)), Environment.read())
+
+def _model(path: str, kind: Kind, input_shape: str) -> GraphFile:
+    framework, shapes = _FRAMEWORKS[kind], parse_input_shape(input_shape)
+    session = CompileSession(CompileOptions(framework=framework, input_shape=shapes), Environment.read())
     try:
-        graph = parse(path, session)
+        graph = parse_model(path, session)
     except ReportedError as error:
         if error.code in ("E13005", "E16004"):
             error.solution = REMEDY
         raise
-    return _of_graph(path, Kind.ONNX, graph, {})
+    return _of_graph(path, kind, graph, {})
 
 
 _ABSENT = re.compile(r"\b([a-z][a-z0-9]*)\[([0-9, ]*)\]\s*sha256:([0-9a-f]{64})\b")

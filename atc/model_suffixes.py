@@ -1,10 +1,12 @@
-"""What the name of a model file says. ONNX models have many names; one that says something else is refused."""
+"""What the name of a model file says. Models have many names; one that says something else is refused."""
 
 from __future__ import annotations
 
 import os
 
 from ge.errors import ReportedError
+from ge.options import Framework
+from parsers.tensorflow.model import HOW_TO_FREEZE, kind_of_folder
 
 _EXPORT_TORCH = "Export the network with torch.onnx.export and give the .onnx file."
 _CONVERT = "Convert it to ONNX and give the .onnx file."
@@ -37,18 +39,38 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
 _BY_SUFFIX = {suffix: (meaning, remedy) for suffixes, meaning, remedy in _KINDS for suffix in suffixes.split()}
 
 
-def check_onnx_suffix(path: str, parameter: str) -> None:
-    """Raise E10001 for a file name whose last suffix names another kind of file than an ONNX model.
+_TENSORFLOW_TEXT = frozenset({".pbtxt", ".textproto", ".prototxt", ".txt"})
+"""Suffixes of the text form of a frozen graph."""
+_TENSORFLOW_SOURCES = frozenset({".h5", ".hdf5", ".keras", ".tflite", ".meta", ".index", ".ckpt"})
+"""Suffixes of what a frozen graph can be made of."""
+
+
+def check_suffix(path: str, parameter: str, framework: Framework) -> None:
+    """Raise E10001 for a file name whose last suffix names another kind of file than a model of ``framework``.
 
     ``.onnx``, ``.pb``, no suffix and suffixes that say nothing (``.bin``, ``.v1``, ``.bak``) are left to the content.
     """
     suffix = os.path.splitext(path)[1]
-    if suffix.lower() in _BY_SUFFIX:
-        meaning, remedy = _BY_SUFFIX[suffix.lower()]
-        raise ReportedError(
-            "E10001",
-            value=path,
-            parameter=parameter,
-            reason=f"{suffix} is the suffix of {meaning}, but --framework=5 expects an ONNX model (.onnx)",
-            solution=f"{remedy} If it is an ONNX model after all, give it a name that ends with .onnx.",
-        )
+    is_tensorflow = framework is Framework.TENSORFLOW
+    if suffix.lower() not in _BY_SUFFIX or (is_tensorflow and suffix.lower() in _TENSORFLOW_TEXT):
+        return
+    meaning, remedy = _BY_SUFFIX[suffix.lower()]
+    wanted, ending = ("a frozen TensorFlow graph", ".pb") if is_tensorflow else ("an ONNX model", ".onnx")
+    if is_tensorflow:
+        is_source = suffix.lower() in _TENSORFLOW_SOURCES
+        remedy = HOW_TO_FREEZE if is_source else "Give the file of the frozen graph."
+    raise ReportedError(
+        "E10001",
+        value=path,
+        parameter=parameter,
+        reason=f"{suffix} is the suffix of {meaning}, but --framework={framework.value} expects {wanted} ({ending})",
+        solution=f"{remedy} If it is {wanted} after all, give it a name that ends with {ending}.",
+    )
+
+
+def check_is_no_folder(path: str, parameter: str) -> None:
+    """Raise E10001 for a directory that TensorFlow wrote: a SavedModel, a checkpoint."""
+    kind = kind_of_folder(path)
+    if kind:
+        reason = f"it is the directory of {kind}, which is no frozen graph"
+        raise ReportedError("E10001", value=path, parameter=parameter, reason=reason, solution=HOW_TO_FREEZE)

@@ -13,7 +13,7 @@ from atc.progress import working
 from ge.atomic_file import write_atomically
 from ge.errors import ReportedError
 from ge.ops import using
-from ge.options import CompileOptions, Mode
+from ge.options import CompileOptions, Framework, Mode
 from ge.session import CompileSession
 
 if TYPE_CHECKING:
@@ -52,21 +52,21 @@ def _compiled(options: CompileOptions, session: CompileSession) -> OfflineModel:
         faults = findings(error)
         if faults:
             _report_failure(error, faults, options, session)
-        _add_hint_at_name(error, options.model)
+        _add_hint_at_name(error, options.model, options)
         raise
 
 
 def _pre_check(options: CompileOptions, session: CompileSession) -> None:
     """Mode 3: parse the model and write the check report, whatever comes out."""
     from atc.plugins import load_operators
-    from parsers.onnx import parse
+    from parsers.front_ends import parse_model
 
     try:
         load_operators(session)
-        parse(options.model, session)
+        parse_model(options.model, session)
     except ReportedError as error:
         _report_failure(error, findings(error), options, session)
-        _add_hint_at_name(error, options.model)
+        _add_hint_at_name(error, options.model, options)
         raise
     _write_report(options, session, [])
     session.emit(f"The check passed; the report is {options.check_report}")
@@ -85,19 +85,21 @@ def _report_failure(
 def _write_report(
     options: CompileOptions, session: CompileSession, faults: list[Finding], *, is_failed: bool = False
 ) -> None:
-    from parsers.onnx import precheck
+    from parsers.front_ends import precheck_model
 
     try:
-        nodes = [(node.name, node.type) for node in precheck(options.model, session)]
+        nodes = [(node.name, node.type) for node in precheck_model(options.model, session)]
     except ReportedError:
         nodes = []  # the file cannot be read at all, which is what the caller is about to report
     name = os.path.basename(options.model)
     write_report(options.check_report, name, nodes, faults, is_failed=is_failed)
 
 
-def _add_hint_at_name(error: ReportedError, path: str) -> None:
+def _add_hint_at_name(error: ReportedError, path: str, options: CompileOptions) -> None:
     """Add to the remedy of an unreadable .pb what else it may be, unless its content says more."""
     is_recognised = "it looks like" in error.message
+    if options.framework is not Framework.ONNX:
+        return
     if error.code in ("E13005", "E10041", "E16004") and path.lower().endswith(".pb") and not is_recognised:
         error.solution = f"The name of the file may say TensorFlow, but --framework=5 says ONNX. {error.solution}"
 
@@ -108,13 +110,13 @@ def _to_json(options: CompileOptions, session: CompileSession) -> None:
 
     if options.om_is_source:
         from atc.plugins import load_operators
-        from parsers.onnx import parse
+        from parsers.front_ends import parse_model
 
         load_operators(session)
         try:
-            text = graph_json(parse(options.om, session))
+            text = graph_json(parse_model(options.om, session))
         except ReportedError as error:
-            _add_hint_at_name(error, options.om)
+            _add_hint_at_name(error, options.om, options)
             raise
     else:
         try:
@@ -122,6 +124,8 @@ def _to_json(options: CompileOptions, session: CompileSession) -> None:
         except ReportedError as error:
             if options.om.endswith(".onnx"):
                 error.solution = "Add --framework=5 to write an ONNX model as JSON."
+            elif options.om.endswith(".pb"):
+                error.solution = "Add --framework=3 to write a frozen TensorFlow graph as JSON."
             raise
     write_atomically(options.json, text)
 

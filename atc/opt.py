@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,14 +15,16 @@ from atc.terminal import guarded, program_fault, show_error
 from ge.custom_ops import load_custom_ops
 from ge.errors import ReportedError
 from ge.graph import Graph
+from ge.graph.types import FORMAT_BY_TEXT
 from ge.mapped_file import MappedFile
 from ge.ops import using
-from ge.options import CompileOptions, Environment, parse_input_shape
+from ge.options import INPUT_FORMATS, CompileOptions, Environment, Framework, parse_input_shape
 from ge.passes.bootstrap import PassFiles
 from ge.session import CompileSession
 from ge.text import GraphTextError, SideTensors, parse_graph, print_graph
 from ge.verify import verify
-from parsers.onnx import check_onnx_names, parse
+from parsers.front_ends import parse_model, recognise
+from parsers.onnx import check_onnx_names
 from passes.driver import Driver, Step
 from passes.pipeline import compile_passes, named_passes
 from passes.selection import SOLUTION, select_passes
@@ -46,7 +49,7 @@ FORM = "Correct the graph text; 'ge-opt model.onnx' prints one as an example."
     help="Folder with files of custom operators, or an opp folder.",
 )
 @click.option("--all", "run_all", is_flag=True, help="Run the whole pipeline.")
-@click.option("--input-shape", default="", help="Shapes of the inputs of an ONNX model, as for atc.")
+@click.option("--input-shape", default="", help="Shapes of the inputs of a model, as for atc.")
 @click.option(
     "--print-after", is_flag=True, help="Print the graph after each pass that changed it, instead of once at the end."
 )
@@ -67,7 +70,7 @@ def command(
     explain: str | None,
     list_passes: bool,
 ) -> None:
-    """Run passes on SOURCE (an .onnx model, or graph text) and print the resulting graph text."""
+    """Run passes on SOURCE (an .onnx model, a frozen .pb, or graph text) and print the resulting graph text."""
     if list_passes:
         for step in compile_passes():
             click.echo(f"# {step}" if isinstance(step, str) else step.name)
@@ -141,7 +144,10 @@ def _load(source: Path, session: CompileSession) -> Graph:
             wrong = fault.fields.get("reason", fault.message)
             raise ReportedError("E10001", value=source, parameter="SOURCE", reason=wrong) from fault
         return graph
-    return parse(source, session)
+    framework = Framework.ONNX if mapped is None else recognise(memoryview(mapped))
+    input_format = FORMAT_BY_TEXT[INPUT_FORMATS[framework][0]]
+    session.options = replace(session.options, framework=framework, input_format=input_format)
+    return parse_model(source, session)
 
 
 def _explanation(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,15 +32,15 @@ _LAYOUT: Layout = {
 }
 """Where tensor data lies in a GraphDef."""
 
-_FREEZE = (
+HOW_TO_FREEZE = (
     "Freeze it: with TensorFlow 2 by convert_variables_to_constants_v2 of a concrete function, with TensorFlow 1 by "
     "tf.compat.v1.graph_util.convert_variables_to_constants; write the GraphDef and give that file."
 )
 _TEXT_SIGNS = (
     ("ir_version", "an ONNX model in text form; convert it to the binary form and compile it with --framework=5"),
-    ("saved_model_schema_version", f"a SavedModel in text form. {_FREEZE}"),
-    ("meta_graphs", f"a SavedModel in text form. {_FREEZE}"),
-    ("model_checkpoint_path", f"the index of a TensorFlow checkpoint. {_FREEZE}"),
+    ("saved_model_schema_version", f"a SavedModel in text form. {HOW_TO_FREEZE}"),
+    ("meta_graphs", f"a SavedModel in text form. {HOW_TO_FREEZE}"),
+    ("model_checkpoint_path", f"the index of a TensorFlow checkpoint. {HOW_TO_FREEZE}"),
 )
 _KINDS_IN_FOLDERS: tuple[tuple[str, str], ...] = (
     ("saved_model.pb", "a SavedModel"),
@@ -48,8 +49,12 @@ _KINDS_IN_FOLDERS: tuple[tuple[str, str], ...] = (
     ("checkpoint", "a TensorFlow checkpoint"),
 )
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (
-    (0, b"\x89HDF", f"a Keras model (HDF5). Load it with tf.keras.models.load_model. {_FREEZE}"),
-    (0, b"PK\x03\x04", f"a zip archive; a .keras file is one. Load it with tf.keras.models.load_model. {_FREEZE}"),
+    (0, b"\x89HDF", f"a Keras model (HDF5). Load it with tf.keras.models.load_model. {HOW_TO_FREEZE}"),
+    (
+        0,
+        b"PK\x03\x04",
+        f"a zip archive, as .keras files are. Load it with tf.keras.models.load_model. {HOW_TO_FREEZE}",
+    ),
     (4, b"TFL3", "a TensorFlow Lite model. Give the frozen graph that it was converted from, or convert it to ONNX"),
 )
 _TABLE_MAGIC = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb"
@@ -79,6 +84,18 @@ def load_model(source: Source) -> LoadedModel:
     if path and os.path.isdir(path):
         raise _refuse_folder(path)
     return _parse(mapped_file(path), path)
+
+
+def is_frozen_graph(content: bytes | memoryview) -> bool:
+    """True for what begins like a GraphDef with nodes, in binary or in text form."""
+    if _is_text(content):
+        return re.search(rb"\bnode\s*:?\s*{", bytes(content[: 1 << 16])) is not None
+    return is_tensorflow_graph(content)
+
+
+def kind_of_folder(path: str) -> str:
+    """Return what a directory is that TensorFlow wrote; empty for any other."""
+    return next((kind for name, kind in _KINDS_IN_FOLDERS if Path(path, name).exists()), "")
 
 
 def _parse(data: bytes | memoryview, file: str) -> LoadedModel:
@@ -125,11 +142,11 @@ def _parse_text(data: bytes | memoryview, file: str) -> pb.GraphDef:
 
 # -- what a wrong file looks like --------------------------------------------------------------------------------------
 def _refuse_folder(path: str) -> ReportedError:
-    found = next((kind for name, kind in _KINDS_IN_FOLDERS if Path(path, name).exists()), "")
+    found = kind_of_folder(path)
     if not found:
         return ReportedError("E13026", pathname=path, reason="it is a directory")
     reason = f"it is the directory of {found}, which is no frozen graph"
-    return ReportedError("E13026", pathname=path, reason=reason, solution=_FREEZE)
+    return ReportedError("E13026", pathname=path, reason=reason, solution=HOW_TO_FREEZE)
 
 
 def _resemblance(data: bytes | memoryview) -> str:
@@ -138,7 +155,7 @@ def _resemblance(data: bytes | memoryview) -> str:
         if data[offset : offset + len(magic)] == magic:
             return f"it looks like {meaning}"
     if data[-len(_TABLE_MAGIC) :] == _TABLE_MAGIC:
-        return f"it looks like the index of a TensorFlow checkpoint. {_FREEZE}"
+        return f"it looks like the index of a TensorFlow checkpoint. {HOW_TO_FREEZE}"
     if is_tensorflow_graph(data):
         return ""
     return resemblance(data, _TEXT_SIGNS) or _other_message(data)
@@ -151,7 +168,7 @@ def _other_message(data: bytes | memoryview) -> str:
     except BrokenWireError:
         return ""
     if _begins_like_saved_model(data, first):
-        return f"it looks like a SavedModel (saved_model.pb), whose variables lie beside it. {_FREEZE}"
+        return f"it looks like a SavedModel (saved_model.pb), whose variables lie beside it. {HOW_TO_FREEZE}"
     kinds = {(entry.number, entry.kind) for entry in first}
     # ModelProto: ir_version (1) is a number, the graph is field 7; producer_name (2) and opset_import (8) are messages
     if (1, VARINT) in kinds and kinds & {(7, BYTES), (8, BYTES)}:
