@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from ge.graph import Graph
 from ge.session import CompileSession
+from passes.format.trans_ops.trans_op import TRANS_OPS
 
 
 class TransOpPass(ABC):
@@ -20,7 +21,8 @@ class TransOpPass(ABC):
             return False
         changed = False
         for part in graph.all_graphs():
-            changed |= self.go_over(part, session)
+            if any(node.type in TRANS_OPS for node in part):
+                changed |= self.go_over(part, session)
         return changed
 
     @abstractmethod

@@ -53,8 +53,9 @@ class TransOpWithoutReshapeFusion(TransOpPass):
         """Fuse the ways that begin at each tensor."""
         cubes = cube_sizes(session.options.soc_version)
         changed = False
-        for node in graph:
-            for out in () if _is_link(node) else node.outputs():
+        sources = dict.fromkeys(node.input(0) for node in graph if _is_link(node))
+        for out in sources:
+            if out is not None and not out.node.is_removed and not _is_link(out.node):
                 changed |= _fuse_from(graph, out, cubes)
         return changed
 
