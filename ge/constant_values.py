@@ -144,7 +144,7 @@ class ConstantValues:
         node = out.node
         value = node.attrs.get("value")
         if node.type == "Const":
-            self._known[out] = KnownValue(origin_array(value.array, out.desc)) if isinstance(value, Tensor) else None
+            self._known[out] = self._constant(out, value) if isinstance(value, Tensor) else None
             return
         from_shape = self._value_from_shape(node)
         if from_shape is not None:
@@ -173,6 +173,14 @@ class ConstantValues:
         for source in given:
             if source.nbytes > SMALL_BYTES:
                 note_read(source)
+
+    def _constant(self, out: NodeOut, value: Tensor) -> KnownValue:
+        """Return the origin view of a Const: its own array, unless it lies in another layout."""
+        origin = origin_array(value.array, out.desc)
+        if origin is not value.array and origin.nbytes > SMALL_BYTES:
+            self._held[out] = origin.nbytes
+            self._held_bytes += origin.nbytes
+        return KnownValue(origin)
 
     def _forget_held(self) -> None:
         for out in self._held:

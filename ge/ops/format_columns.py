@@ -156,7 +156,7 @@ def format_columns(node: Node, cubes: CubeSizes = SERVER_CUBES) -> list[FormatCo
     """
     columns = [origin_column(node)]
     select, definition = COLUMNS.get(node.type), lookup(node.type)
-    if select is None or definition is None or not is_built_in(node.type):
+    if select is None or definition is None or not is_built_in(node.type) or not node.output_descs:
         return columns
     tensors = NodeTensors(node, definition, cubes)
     columns += [FormatColumn(found.inputs, found.outputs, groups=found.groups) for found in select(tensors)]

@@ -21,6 +21,7 @@ from ge.graph.types import DataType, Format
 from ge.ops.conv import filter_format
 from ge.ops.layout import channel_axis
 from ge.ops.registry import Attributes, OpDef
+from ge.tensor_memory import MAX_RANK
 
 LAID_OUT = frozenset(
     {
@@ -97,13 +98,15 @@ class NodeTensors:
         return None if slot is None else self.inputs[slot]
 
     def constant(self, port: str) -> list[int] | None:
-        """Return the numbers that a Const gives to an input port; ``None`` when they are not known."""
+        """Return the axes that a Const gives to an input port; ``None`` when they are not known."""
         slot = self.slot(port)
         source = None if slot is None else self.node.input(slot)
         if source is None or source.node.type != "Const":
             return None
         value = source.node.attrs.get("value")
-        return [int(v) for v in np.ravel(value.array)] if isinstance(value, Tensor) else None
+        if not isinstance(value, Tensor) or value.array.dtype.kind not in "iu" or value.array.size > MAX_RANK:
+            return None
+        return [int(v) for v in np.ravel(value.array)]
 
     def c0(self, desc: TensorDesc) -> int:
         """Return the block length of a tensor's element type."""
@@ -418,9 +421,9 @@ def by_blocks_of_parts(tensors: NodeTensors) -> Iterator[Layouts]:
         yield from _stacked(tensors, slots, operands, axis)
         return
     rank = len(results[0].origin_shape)
-    if not -rank <= axis < rank:
-        return
     parts = [*operands, *results]
+    if not -rank <= axis < rank or any(len(desc.origin_shape) != rank for desc in parts):
+        return
     for layout in SPREADING:
         if not all(tensors.can_lie(desc, layout) for desc in parts):
             continue

@@ -8,6 +8,8 @@ import numpy as np
 
 from ge.formats import CubeSizes, cube_sizes, origin_array, stored_array
 from ge.graph import Graph, Node, Tensor, TensorDesc
+from ge.made_arrays import kept
+from ge.mapped_file import note_read
 from ge.session import CompileSession
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -48,8 +50,9 @@ class _ConvertedArrays:
         key = (id(array), stored_as.layout, wanted.layout, wanted.origin_shape, wanted.origin_format)
         if key not in self._arrays:
             origin = origin_array(array, stored_as, self._cubes)
-            # the first array is kept so that its id stays its own
-            self._arrays[key] = array, stored_array(origin, wanted, self._cubes)
+            # the first array is held so that its id stays its own
+            self._arrays[key] = array, kept(stored_array(origin, wanted, self._cubes))
+            note_read(array)
         return self._arrays[key][1]
 
 

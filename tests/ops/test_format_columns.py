@@ -159,6 +159,28 @@ def test_the_filter_of_a_grouped_convolution_has_the_groups_as_sub_format() -> N
     assert [column.sub_format(layout) for layout in (*column.inputs, *column.outputs)] == [0, 2, 0]
 
 
+@pytest.mark.parametrize(
+    ("axis", "inputs"),
+    [
+        ('str[1]{"x"}', "a: f32[1,16,8,8]@NCHW; b: f32[1,16,8,8]@NCHW"),
+        ("f32[1]{1.0}", "a: f32[1,16,8,8]@NCHW; b: f32[1,16,8,8]@NCHW"),
+        ("i32[1]{7}", "a: f32[1,16,8,8]@NCHW; b: f32[1,16,8,8]@NCHW"),
+        ("i32[0]{}", "a: f32[1,16,8,8]@NCHW; b: f32[1,16,8,8]@NCHW"),
+        ("i32[1]{3}", "a: f32[1,16,8]@NCHW; b: f32[1,16,8]@NCHW"),
+        ("i32[1]{1}", "a: f32[]@NCHW; b: f32[]@NCHW"),
+    ],
+)
+def test_what_a_file_may_hold_has_an_origin_column_at_least(axis: str, inputs: str) -> None:
+    text = f"%d = Const {{value={axis}}} %y = ConcatV2(%a, %b, %d) -> f32[1,32,8,8]@NCHW"
+    assert private(text, inputs) == []
+
+
+def test_nodes_without_outputs_have_no_layouts() -> None:
+    graph = Graph()
+    source = graph.add_node("Data", "x").output()
+    assert len(format_columns(graph.add_node("Relu", "y", [source], n_outputs=0))) == 1
+
+
 # -- broadcast: cases 43 to 46 of the specification, and the rows of its table -----------------------------------------
 def added(first: str, second: str) -> list[str]:
     return [line.split(" -> ")[0] for line in private(f"%y = Add(%a, %b) -> {first}", f"a: {first}; b: {second}")]
