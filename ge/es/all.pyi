@@ -189,6 +189,20 @@ def BitwiseOr(x1: TensorHolder | TensorLike, x2: TensorHolder | TensorLike) -> T
 def BitwiseXor(x1: TensorHolder | TensorLike, x2: TensorHolder | TensorLike) -> TensorHolder: ...
 def BroadcastArgs(x1: TensorHolder | TensorLike, x2: TensorHolder | TensorLike) -> TensorHolder: ...
 def BroadcastTo(x: TensorHolder | TensorLike, shape: TensorHolder | TensorLike) -> TensorHolder: ...
+
+class CTCGreedyDecoderOutput:
+    decoded_indices: TensorHolder
+    decoded_values: TensorHolder
+    decoded_shape: TensorHolder
+    log_probability: TensorHolder
+
+def CTCGreedyDecoder(
+    inputs: TensorHolder | TensorLike,
+    sequence_length: TensorHolder | TensorLike,
+    *,
+    merge_repeated: bool = False,
+    blank_index: int = -1,
+) -> CTCGreedyDecoderOutput: ...
 def Case(
     branch_index: TensorHolder | TensorLike,
     input: list[TensorHolder | TensorLike],
@@ -199,6 +213,7 @@ def Cast(x: TensorHolder, *, dst_type: int) -> TensorHolder: ...
 def CastLike(x: TensorHolder | TensorLike, target: TensorHolder | TensorLike) -> TensorHolder: ...
 def Ceil(x: TensorHolder) -> TensorHolder: ...
 def Celu(x: TensorHolder, *, alpha1: float = 1.0, alpha2: float = 1.0, alpha3: float = 1.0) -> TensorHolder: ...
+def Cholesky(x: TensorHolder) -> TensorHolder: ...
 def ClipByValue(
     x: TensorHolder | TensorLike,
     clip_value_min: TensorHolder | TensorLike,
@@ -213,6 +228,24 @@ def Col2ImV2(
     padding: list[int],
     stride: list[int],
 ) -> TensorHolder: ...
+
+class CombinedNonMaxSuppressionOutput:
+    nmsed_boxes: TensorHolder
+    nmsed_scores: TensorHolder
+    nmsed_classes: TensorHolder
+    valid_detections: TensorHolder
+
+def CombinedNonMaxSuppression(
+    boxes: TensorHolder | TensorLike,
+    scores: TensorHolder | TensorLike,
+    max_output_size_per_class: TensorHolder | TensorLike,
+    max_total_size: TensorHolder | TensorLike,
+    iou_threshold: TensorHolder | TensorLike,
+    score_threshold: TensorHolder | TensorLike,
+    *,
+    pad_per_class: bool = False,
+    clip_boxes: bool = True,
+) -> CombinedNonMaxSuppressionOutput: ...
 
 class CommonGRUOutput:
     y: TensorHolder
@@ -496,6 +529,30 @@ def Exp(x: TensorHolder, *, base: float = -1.0, scale: float = 1.0, shift: float
 def Expand(x: TensorHolder | TensorLike, shape: TensorHolder | TensorLike) -> TensorHolder: ...
 def ExpandDims(x: TensorHolder | TensorLike, axis: TensorHolder | TensorLike) -> TensorHolder: ...
 def Expm1(x: TensorHolder) -> TensorHolder: ...
+def ExtractImagePatches(
+    x: TensorHolder,
+    *,
+    ksizes: list[int],
+    strides: list[int],
+    rates: list[int],
+    padding: str,
+) -> TensorHolder: ...
+def FakeQuantWithMinMaxVars(
+    x: TensorHolder | TensorLike,
+    min: TensorHolder | TensorLike,
+    max: TensorHolder | TensorLike,
+    *,
+    num_bits: int = 8,
+    narrow_range: bool = False,
+) -> TensorHolder: ...
+def FakeQuantWithMinMaxVarsPerChannel(
+    x: TensorHolder | TensorLike,
+    min: TensorHolder | TensorLike,
+    max: TensorHolder | TensorLike,
+    *,
+    num_bits: int = 8,
+    narrow_range: bool = False,
+) -> TensorHolder: ...
 def FastGelu(x: TensorHolder) -> TensorHolder: ...
 def Fill(dims: TensorHolder | TensorLike, value: TensorHolder | TensorLike) -> TensorHolder: ...
 def Flatten(x: TensorHolder, *, axis: int = 1) -> TensorHolder: ...
@@ -618,6 +675,7 @@ def InvertPermutation(x: TensorHolder) -> TensorHolder: ...
 def IsFinite(x: TensorHolder) -> TensorHolder: ...
 def IsInf(x: TensorHolder) -> TensorHolder: ...
 def IsNan(x: TensorHolder) -> TensorHolder: ...
+def L2Loss(x: TensorHolder) -> TensorHolder: ...
 def LRN(
     x: TensorHolder,
     *,
@@ -818,6 +876,36 @@ def NonMaxSuppressionV3(
     *,
     offset: int = 0,
 ) -> TensorHolder: ...
+
+class NonMaxSuppressionV4Output:
+    selected_indices: TensorHolder
+    valid_outputs: TensorHolder
+
+def NonMaxSuppressionV4(
+    boxes: TensorHolder | TensorLike,
+    scores: TensorHolder | TensorLike,
+    max_output_size: TensorHolder | TensorLike,
+    iou_threshold: TensorHolder | TensorLike,
+    score_threshold: TensorHolder | TensorLike,
+    *,
+    pad_to_max_output_size: bool = False,
+) -> NonMaxSuppressionV4Output: ...
+
+class NonMaxSuppressionV5Output:
+    selected_indices: TensorHolder
+    selected_scores: TensorHolder
+    valid_outputs: TensorHolder
+
+def NonMaxSuppressionV5(
+    boxes: TensorHolder | TensorLike,
+    scores: TensorHolder | TensorLike,
+    max_output_size: TensorHolder | TensorLike,
+    iou_threshold: TensorHolder | TensorLike,
+    score_threshold: TensorHolder | TensorLike,
+    soft_nms_sigma: TensorHolder | TensorLike,
+    *,
+    pad_to_max_output_size: bool = False,
+) -> NonMaxSuppressionV5Output: ...
 def NonMaxSuppressionV6(
     boxes: TensorHolder | TensorLike,
     scores: TensorHolder | TensorLike,
@@ -915,6 +1003,7 @@ def Range(
     is_closed: bool = False,
 ) -> TensorHolder: ...
 def Rank(x: TensorHolder) -> TensorHolder: ...
+def ReFormat(x: TensorHolder) -> TensorHolder: ...
 def RealDiv(x1: TensorHolder | TensorLike, x2: TensorHolder | TensorLike) -> TensorHolder: ...
 def Reciprocal(x: TensorHolder) -> TensorHolder: ...
 def ReduceAll(
@@ -1002,6 +1091,13 @@ def Resize(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> TensorHolder: ...
+def ResizeBicubic(
+    images: TensorHolder | TensorLike,
+    size: TensorHolder | TensorLike,
+    *,
+    align_corners: bool = False,
+    half_pixel_centers: bool = False,
+) -> TensorHolder: ...
 def ResizeBilinearV2(
     x: TensorHolder | TensorLike,
     size: TensorHolder | TensorLike,
@@ -1040,6 +1136,11 @@ def RmsNorm(
     *,
     epsilon: float = 1e-06,
 ) -> RmsNormOutput: ...
+def RollV2(
+    input: TensorHolder | TensorLike,
+    shift: TensorHolder | TensorLike,
+    axis: TensorHolder | TensorLike,
+) -> TensorHolder: ...
 def Round(x: TensorHolder, *, decimals: int = 0) -> TensorHolder: ...
 def Rsqrt(x: TensorHolder) -> TensorHolder: ...
 def ScatterElements(
@@ -1141,6 +1242,15 @@ def SoftmaxCrossEntropyLoss(
     ignore_index: int = 0,
     reduction: str = "mean",
 ) -> SoftmaxCrossEntropyLossOutput: ...
+
+class SoftmaxCrossEntropyWithLogitsOutput:
+    loss: TensorHolder
+    backprop: TensorHolder
+
+def SoftmaxCrossEntropyWithLogits(
+    features: TensorHolder | TensorLike,
+    labels: TensorHolder | TensorLike,
+) -> SoftmaxCrossEntropyWithLogitsOutput: ...
 def SoftmaxV2(x: TensorHolder, *, axes: list[int] = ..., half_to_float: bool = False) -> TensorHolder: ...
 def Softplus(x: TensorHolder) -> TensorHolder: ...
 def Softsign(x: TensorHolder) -> TensorHolder: ...
@@ -1150,6 +1260,15 @@ def SpaceToBatchND(
     paddings: TensorHolder | TensorLike,
 ) -> TensorHolder: ...
 def SpaceToDepth(x: TensorHolder, *, block_size: int, data_format: str = "NHWC") -> TensorHolder: ...
+
+class SparseSoftmaxCrossEntropyWithLogitsOutput:
+    loss: TensorHolder
+    backprop: TensorHolder
+
+def SparseSoftmaxCrossEntropyWithLogits(
+    features: TensorHolder | TensorLike,
+    labels: TensorHolder | TensorLike,
+) -> SparseSoftmaxCrossEntropyWithLogitsOutput: ...
 def Split(
     split_dim: TensorHolder | TensorLike,
     x: TensorHolder | TensorLike,

@@ -128,3 +128,21 @@ def matrix_diag_v2(op: Any, diagonal: Any, k: Any, num_rows: Any, num_cols: Any,
     along = np.arange(dims[-1]) - np.maximum(distance, 0)  # place on the diagonal; both ends count from the left
     picked = stacked[..., np.clip(high - distance, 0, high - low), np.clip(along, 0, max(stacked.shape[-1] - 1, 0))]
     return np.where(is_inside, picked, padding_value.reshape(()))
+
+
+def _square_matrices(ctx: InferContext) -> Sequence[OutputSpec]:
+    x = ctx.shape("x")
+    if not x.is_unknown_rank() and (len(x) < 2 or not dims_agree(x[-1], x[-2])):
+        raise ctx.fail(f"input x of shape {x} holds no square matrices")
+    return [(x, ctx.dtype("x"))]
+
+
+@operator("Cholesky(x)", infer=_square_matrices)
+def cholesky(op: Any, x: Any) -> Any:
+    """Lower triangles whose squares are the matrices, of which only the lower triangles are read."""
+    lower = np.tril(x).astype(np.float64)
+    whole = lower + np.swapaxes(np.tril(lower, -1), -1, -2)
+    try:
+        return np.linalg.cholesky(whole)
+    except np.linalg.LinAlgError as fault:
+        raise Misfit("a matrix is not positive definite") from fault

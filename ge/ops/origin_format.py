@@ -102,6 +102,7 @@ ANCHORS: dict[str, NamedPorts] = {
     "XMaxPoolWithIndices": NamedPorts(outputs=("y", "indices")),
     **dict.fromkeys(("BatchNorm", "BNInfer", "InstanceNorm", "GroupNorm", "LRN", "BiasAdd"), _IMAGE),
     **dict.fromkeys(("Resize", "ResizeBilinearV2", "ResizeNearestNeighborV2", "DepthToSpace", "SpaceToDepth"), _IMAGE),
+    "ResizeBicubic": NamedPorts(("images",)),
     **dict.fromkeys(("ROIPooling", "CropAndResize"), _IMAGE),
     "ROIAlign": NamedPorts(("features",)),
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ge.ops.inference import dims_agree, distinct_axes, same_as, vector_length
+from ge.ops.inference import axis_in_rank, dims_agree, distinct_axes, same_as, vector_length
 from ge.ops.registry import InferContext, InferFunction, Misfit, OutputSpec, operator
 
 
@@ -152,3 +152,12 @@ def invert_permutation(op: Any, x: Any) -> Any:
     if not np.array_equal(np.sort(x), np.arange(x.size)):
         raise Misfit("input x is no permutation")
     return np.argsort(x).astype(x.dtype)
+
+
+@operator("RollV2(input, shift, axis) -> output", infer=same_as("input"), exact_types=True)
+def roll(op: Any, input: Any, shift: Any, axis: Any) -> Any:
+    """Shift elements towards larger positions, those pushed out come in at the front; an axis may be named twice."""
+    steps, axes = np.ravel(shift).tolist(), np.ravel(axis).tolist()
+    if len(steps) != len(axes):
+        raise Misfit(f"shift {steps} and axis {axes} differ in length")
+    return np.roll(input, steps, [axis_in_rank(int(at), input.ndim) for at in axes])

@@ -289,13 +289,13 @@ def _image_axes(op: Any) -> list[int]:
     return spatial_axes(op.get("_x_data_format", "NCHW"))
 
 
-def _infer_image(ctx: InferContext, dtype: DataType) -> Sequence[OutputSpec]:
+def _infer_image(ctx: InferContext, dtype: DataType, name: str = "x") -> Sequence[OutputSpec]:
     form = check_format(ctx, ctx.op.get("_x_data_format", "NCHW"), "NCHW")
     if ctx.op.align_corners and ctx.op.half_pixel_centers:
         raise ctx.fail("align_corners and half_pixel_centers exclude each other", value="align_corners")
-    shape = ctx.shape("x")
+    shape = ctx.shape(name)
     if not shape.is_unknown_rank() and len(shape) != 4:
-        raise ctx.fail(f"x has shape {shape}, but needs rank 4", value="x")
+        raise ctx.fail(f"{name} has shape {shape}, but needs rank 4", value=name)
     dims = [-1] * 4 if shape.is_unknown_rank() else list(shape)
     size = ctx.ints("size")
     if size is not None and (len(size) != 2 or min(size) < 1):
@@ -355,4 +355,40 @@ def resize_bilinear(op: Any, x: Array, size: Array) -> Array:
     y = x if x.dtype.kind == "f" else x.astype(F32)
     for axis, taps in image_taps(op, x.shape, size, is_nearest=False):
         y = resample(y, axis, taps)
+    return y
+
+
+_TABLE_SIZE = 1024
+
+
+def _cubic_table(a: float) -> tuple[Array, Array]:
+    """Return the cubic kernel at the distances 0..1 and 1..2, in steps of 1/1024."""
+    steps = np.arange(_TABLE_SIZE + 1) / _TABLE_SIZE
+    return _cubic(steps, a).astype(F32), _cubic(steps + 1, a).astype(F32)
+
+
+def _bicubic_taps(positions: Array, size: int, is_half_pixel: bool) -> Taps:
+    """TensorFlow reads its kernel from a table. With half pixel centers what is outside of the image counts nothing."""
+    near, far = _cubic_table(-0.5 if is_half_pixel else -0.75)
+    first = np.floor(positions).astype(np.int64)
+    offset = np.rint((positions - first).astype(F32) * F32(_TABLE_SIZE)).astype(np.int64)
+    weights = np.stack([far[offset], near[offset], near[_TABLE_SIZE - offset], far[_TABLE_SIZE - offset]], 1)
+    places = first[:, None] + np.arange(-1, 3)
+    held = np.clip(places, 0, size - 1)
+    if is_half_pixel:
+        weights = np.where(held == places, weights, F32(0))
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    return Taps(held, weights)
+
+
+@operator(
+    "ResizeBicubic(images, size) [align_corners:b=F half_pixel_centers:b=F]",
+    infer=lambda ctx: _infer_image(ctx, DataType.DT_FLOAT, "images"),
+)
+def resize_bicubic(op: Any, images: Array, size: Array) -> Array:
+    """The result is float32 whatever the images are."""
+    y = images if images.dtype.kind == "f" else images.astype(F32)
+    for axis, out in zip(_image_axes(op), np.ravel(size).tolist(), strict=True):
+        positions = _tf_coordinates(op, images.shape[axis], out, 0, is_nearest=False)
+        y = resample(y, axis, _bicubic_taps(positions, images.shape[axis], op.half_pixel_centers))
     return y

@@ -69,6 +69,7 @@ STUMP: dict[str, Any] = {
 }  # fmt: skip
 REGION = {"spatial_scale": 1.0, "pooled_height": 2, "pooled_width": 3}
 ROIS = np.float32([[0, 0, 0, 3, 3], [1, 1, 2, 5, 4]])
+PATCHES: dict[str, Any] = {"ksizes": [1, 2, 3, 1], "strides": [1, 2, 1, 1], "rates": [1, 1, 2, 1]}
 SUPPRESSION = [i(2), np.float32(0.5), np.float32(0.1)]
 
 UNARY = (
@@ -105,6 +106,7 @@ ROWS: dict[str, Row] = {
     "Einsum": Row([f(2, 3), f(3, 4)], {"equation": "ij,jk->ik", "N": 2}),
     "Invert": Row([i(1, 2, 3)]),
     "LogicalNot": Row([b(3)]),
+    "Cholesky": Row([np.float32([[4, 9], [2, 5]])]),
     "MatrixDeterminant": Row([f(2, 3, 3)]),
     "Muls": Row([X], {"value": 1.5}),
     "ReduceAll": Row([b(2, 3, 4), AXES]),
@@ -155,7 +157,10 @@ ROWS: dict[str, Row] = {
     "RmsNorm": Row([X, f(4)], {}, 2),
     # activations with more operands, losses
     "PRelu": Row([IMAGE, f(4)]),
+    "L2Loss": Row([X]),
     "SoftmaxCrossEntropyLoss": Row([f(3, 5), i(0, 4, 2)], {}, 2),
+    "SoftmaxCrossEntropyWithLogits": Row([f(3, 5), f(3, 5, low=0, high=1)], {}, 2),
+    "SparseSoftmaxCrossEntropyWithLogits": Row([f(3, 5), i(0, 4, 2)], {}, 2),
     # image
     "AffineGrid": Row([f(2, 2, 3), i(2, 3, 4, 5)]),
     "Col2ImV2": Row([f(1, 8, 20), i(5, 6), i(2, 2)], {"dilation": [1], "padding": [0], "stride": [1]}),
@@ -163,11 +168,18 @@ ROWS: dict[str, Row] = {
     "DepthToSpace": Row([IMAGE], {"block_size": 2, "data_format": "NCHW"}),
     "GridSampler2D": Row([IMAGE, f(2, 3, 5, 2)]),
     "GridSampler3D": Row([f(1, 2, 3, 4, 5), f(1, 2, 3, 4, 3)]),
+    "CombinedNonMaxSuppression": Row(
+        [f(2, 8, 1, 4), f(2, 8, 3), i(4), i(6), np.float32(0.5), np.float32(0.1)], {"clip_boxes": False}, 4
+    ),
+    "ExtractImagePatches": Row([f(2, 6, 5, 3)], {**PATCHES, "padding": "SAME"}),
     "NonMaxSuppressionV3": Row([f(8, 4), f(8), *SUPPRESSION]),
+    "NonMaxSuppressionV4": Row([f(8, 4), f(8), *SUPPRESSION], {}, 2),
+    "NonMaxSuppressionV5": Row([f(8, 4), f(8), *SUPPRESSION, np.float32(0.5)], {}, 3),
     "NonMaxSuppressionV6": Row([f(2, 8, 4), f(2, 3, 8), *SUPPRESSION]),
     "ROIAlign": Row([IMAGE, ROIS], REGION),
     "ROIPooling": Row([IMAGE, ROIS], {"pooled_h": 2, "pooled_w": 3, "spatial_scale_h": 1.0, "spatial_scale_w": 1.0}),
     "Resize": Row([IMAGE, None, np.float32([1, 1, 1.5, 0.5])], {"mode": "linear"}),
+    "ResizeBicubic": Row([IMAGE, i(4, 9)]),
     "ResizeBilinearV2": Row([IMAGE, i(4, 9)]),
     "ResizeNearestNeighborV2": Row([IMAGE, i(4, 9)]),
     "SpaceToDepth": Row([IMAGE], {"block_size": 2, "data_format": "NCHW"}),
@@ -178,6 +190,8 @@ ROWS: dict[str, Row] = {
     "DynamicRNN": Row([f(3, 2, 4), f(9, 20), f(20)], {}, 8),
     "XCommonRNN": Row([f(3, 2, 4), f(1, 5, 4), f(1, 5, 5)], RNN, 2),
     # quantisation
+    "FakeQuantWithMinMaxVars": Row([X, np.float32(-1), np.float32(1.5)]),
+    "FakeQuantWithMinMaxVarsPerChannel": Row([f(2, 3), np.float32([-1, -2, 0]), np.float32([1, 3, 4])]),
     "AscendAntiQuant": Row([i([[1, -2]], dtype=np.int8)], {"scale": 0.5, "offset": 3.0}),
     "AscendDequant": Row([i([[1, -2]]), np.float32([0.5, 2])], {"dtype": 1}),
     "AscendQuant": Row([X], {"scale": 9.0, "offset": 1.0}),
@@ -264,6 +278,7 @@ ROWS: dict[str, Row] = {
     "PadV3": Row([f(3, 4), i([[1, 0], [0, 2]]), np.float32(7)]),
     "ReverseSequence": Row([X, i(1, 2)], {"seq_dim": 1}),
     "ReverseV2": Row([X, i([1])]),
+    "RollV2": Row([X, i([1, -2]), i([0, 2])]),
     "Slice": Row([X, i(0, 1, 0), i(2, 2, -1)]),
     "SpaceToBatchND": Row([f(1, 4, 5, 1), i(2, 2), i([[0, 0], [1, 0]])]),
     "Split": Row([i(1), f(2, 4)], {"num_split": 2}, 2),
@@ -300,6 +315,7 @@ ROWS: dict[str, Row] = {
     "Where": Row([b(2, 3)]),
     "XUnique": Row([i(3, 1, 3)], {}, 4),
     # features and labels
+    "CTCGreedyDecoder": Row([f(5, 2, 4), i(5, 3)], {}, 4),
     "XLabelEncoder": Row([text("a", "c"), text("c", "b"), f(2), f(1)]),
     "XTreeEnsemble": Row([f(5, 2), f(1), f(2)], STUMP),
 }
