@@ -156,3 +156,50 @@ def test_a_model_with_open_dims_takes_half_precision_but_no_layout() -> None:
     r, n = InferSession(0, compiled).infer([x, np.ones((2, 4), np.float32)])
     np.testing.assert_array_equal(r, np.maximum(x, 0).astype(np.float32))
     assert n.shape == (2, 4)
+
+
+PASS = """
+from ge.passes import FusionBasePass, PassStage, register_fusion_pass
+
+
+@register_fusion_pass(name="AskForLayouts", stage=PassStage.AFTER_INFER_SHAPE)
+class AskForLayouts(FusionBasePass):
+    def run(self, graph, context):
+        image = graph.find_node_by_name("image")
+        image.set_output_attr("storage_format", 0, 3)
+        image.set_output_attr("storage_shape", 0, [2, 2, 5, 4, 16])
+        for node in graph.get_direct_nodes():
+            if node.type == "NetOutput":
+                node.set_input_attr("storage_format", 0, @layout@)
+                node.set_input_attr("storage_shape", 0, @shape@)
+        return 0
+"""
+
+
+def compiled_with_pass(folder: Path, layout: int, shape: list[int], **options: Any) -> Any:
+    """Let a custom pass write the attributes and compile."""
+    home = folder / "vendors" / "mine" / "custom_fusion_passes"
+    home.mkdir(parents=True)
+    (home / "layouts.py").write_text(PASS.replace("@layout@", str(layout)).replace("@shape@", str(shape)))
+    return atc.compile_model(
+        network(17, 33), soc_version="Ascend310P3", precision_mode_v2="origin", opp=folder, **options
+    )
+
+
+def test_a_custom_pass_asks_for_layouts(tmp_path: Path) -> None:
+    """float32 all the way; the result in FRACTAL_NZ, of which the last two dims are laid out in blocks of 16 by 16."""
+    x = image(17).astype(np.float32)
+    session = InferSession(0, compiled_with_pass(tmp_path, 29, [2, 33, 1, 1, 16, 16]))
+    [port], [result] = session.get_inputs(), session.get_outputs()
+    assert (port.shape, port.format, port.datatype) == ([2, 2, 5, 4, 16], "NC1HWC0", np.float32)
+    assert (result.shape, result.format) == ([2, 33, 1, 1, 16, 16], "FRACTAL_NZ")
+    [y] = session.infer([to_blocks(x, np.inf)])
+    np.testing.assert_allclose(y[:, :, 0, 0, :5, :4], expected(network(17, 33), x), rtol=1e-4)
+    assert not y[..., 5:, :].any()
+    assert not y[..., 4:].any()
+
+
+def test_a_custom_pass_that_asks_for_nonsense(tmp_path: Path) -> None:
+    with pytest.raises(ReportedError, match=r"result y: .* has the dims \[2,33,1,1,16,16\]") as caught:
+        compiled_with_pass(tmp_path, 29, [2, 33, 16, 16])
+    assert (caught.value.code, caught.value.fields["attribute"]) == ("E14002", "storage_shape")
