@@ -5,9 +5,11 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ge.formats import LITE_CUBES, SERVER_CUBES, CubeSizes, is_shown_as_stored
-from ge.graph import Format, Graph, Node
+from ge.formats import AXES, LITE_CUBES, SERVER_CUBES, CubeSizes, is_shown_as_stored
+from ge.graph import DataType, Format, Graph, Node, TensorDesc
 from ge.graph.types import FORMAT_TEXT
 from ge.ops import lookup, registered_types
 from ge.ops.format_columns import COLUMNS, FormatColumn, format_columns, is_heavy
@@ -359,3 +361,48 @@ def test_whatever_a_column_names_is_shown_as_it_is_stored(cubes: CubeSizes) -> N
                 assert is_shown_as_stored(shape, y.origin_format, layout, y.data_type, cubes=cubes)
                 checked += 1
     assert checked > 50
+
+
+_SOME = {"i": st.integers(-5, 5), "I": st.lists(st.integers(-5, 5), max_size=4), "s": st.sampled_from(["NHWC", "x"])}
+_DESCS = st.builds(
+    TensorDesc,
+    st.lists(st.sampled_from([-1, 0, 1, 2, 15, 16, 17, 32]), max_size=6),
+    st.sampled_from(
+        [Format.FORMAT_ND, Format.FORMAT_NCHW, Format.FORMAT_NHWC, Format.FORMAT_HWCN, Format.FORMAT_NCDHW]
+    ),
+    st.sampled_from([DataType.DT_FLOAT, DataType.DT_FLOAT16, DataType.DT_INT8, DataType.DT_INT64, DataType.DT_STRING]),
+)
+
+
+@given(st.data())
+@settings(max_examples=500, deadline=None)
+def test_columns_of_any_node_are_layouts_that_its_tensors_can_have(data: st.DataObject) -> None:
+    type_ = data.draw(st.sampled_from(sorted(COLUMNS)))
+    definition = lookup(type_)
+    assert definition is not None
+    signature = definition.signature
+    least = signature.min_inputs
+    count = data.draw(st.integers(least, least + 2 if signature.max_inputs is None else signature.max_inputs))
+    graph = Graph()
+    sources = [graph.add_node("Data", f"x{i}", output_descs=[data.draw(_DESCS)]).output() for i in range(count)]
+    attrs = {
+        name: data.draw(_SOME[spec.kind])
+        for name, spec in signature.attrs.items()
+        if spec.kind in _SOME and (spec.is_required or data.draw(st.booleans()))
+    }
+    node = graph.add_node(type_, "y", sources, attrs, output_descs=data.draw(st.lists(_DESCS, min_size=1, max_size=3)))
+    cubes = data.draw(st.sampled_from([SERVER_CUBES, LITE_CUBES]))
+    for column in format_columns(node, cubes)[1:]:
+        assert not column.is_origin
+        for layout, desc in [
+            *zip(column.inputs, node.input_descs, strict=True),
+            *zip(column.outputs, node.output_descs, strict=True),
+        ]:
+            if layout not in (None, Format.FORMAT_ND):
+                assert desc is not None
+                groups = column.sub_format(layout)
+                filters = desc.origin_shape[AXES[desc.origin_format].index("N")] if groups else 0
+                if not (groups and filters % groups):  # filters that groups do not divide are refused by inference
+                    assert is_shown_as_stored(
+                        desc.origin_shape, desc.origin_format, layout, desc.data_type, groups, cubes=cubes
+                    )
