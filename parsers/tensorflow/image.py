@@ -6,8 +6,8 @@ from typing import Any
 
 from ge.graph import DataType
 from parsers.ge_nodes import Mapped
-from parsers.tensorflow.mapping import maps
-from parsers.tensorflow.node_builder import NodeBuilder
+from parsers.tensorflow.mapping import Row, maps, maps_rows
+from parsers.tensorflow.node_builder import NodeBuilder, Source
 
 
 def _resized(n: NodeBuilder, type: str, **attrs: Any) -> Mapped:
@@ -43,3 +43,44 @@ def crop_and_resize(n: NodeBuilder) -> Mapped:
         method=n.choice("method", "bilinear", "nearest"),
         _x_data_format="NHWC",
     )
+
+
+@maps("ResizeBicubic", inputs=2)
+def resize_bicubic(n: NodeBuilder) -> Mapped:
+    """Before: ResizeBicubic. After: ResizeBicubic, which gives float32 whatever the image is."""
+    return _resized(n, "ResizeBicubic")
+
+
+@maps("ExtractImagePatches", inputs=1)
+def extract_image_patches(n: NodeBuilder) -> Mapped:
+    """Before: ExtractImagePatches. After: the same."""
+    sizes: dict[str, Any] = {name: n.numbers(name) for name in ("ksizes", "strides", "rates")}
+    return n.add("ExtractImagePatches", n.need(0), padding=n.choice("padding", "VALID", "SAME"), **sizes)
+
+
+# -- boxes -------------------------------------------------------------------------------------------------------------
+@maps("NonMaxSuppression", inputs=3)
+def suppress_by_attribute(n: NodeBuilder) -> Mapped:
+    """Before: NonMaxSuppression with attribute iou_threshold. After: NonMaxSuppressionV3 that takes any score."""
+    return _suppressed(n, n.scalar("IouThreshold", n.attr("iou_threshold", 0.5), n.dtype(n.need(1))))
+
+
+@maps("NonMaxSuppressionV2", inputs=4)
+def suppress_by_input(n: NodeBuilder) -> Mapped:
+    """Before: NonMaxSuppressionV2. After: NonMaxSuppressionV3 that takes any score."""
+    return _suppressed(n, n.need(3))
+
+
+def _suppressed(n: NodeBuilder, iou: Source) -> Mapped:
+    lowest = n.scalar("ScoreThreshold", float("-inf"), n.dtype(n.need(1)))
+    return n.add("NonMaxSuppressionV3", *n.inputs[:3], iou, lowest)
+
+
+maps_rows(
+    {
+        "CombinedNonMaxSuppression": Row("CombinedNonMaxSuppression", pad_per_class=False, clip_boxes=True),
+        "NonMaxSuppressionV3": "NonMaxSuppressionV3",
+        "NonMaxSuppressionV4": Row("NonMaxSuppressionV4", pad_to_max_output_size=False),
+        "NonMaxSuppressionV5": Row("NonMaxSuppressionV5", pad_to_max_output_size=False),
+    }
+)

@@ -19,6 +19,7 @@ maps_rows(
         **{op: op for op in _SAME.split()},
         "Add": "Add",
         "AddV2": "Add",
+        "Cholesky": "Cholesky",
         "Cumprod": Row("Cumprod", exclusive=False, reverse=False),
         "Cumsum": Row("Cumsum", exclusive=False, reverse=False),
         "Inv": "Reciprocal",

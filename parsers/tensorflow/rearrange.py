@@ -53,3 +53,9 @@ def blocks(n: NodeBuilder) -> Mapped:
     """Before: SpaceToBatch(x, paddings), BatchToSpace(x, crops) over height and width. After: the ND form."""
     size = n.attr("block_size", int)
     return n.add(f"{n.op_type}ND", n.need(0), n.index("BlockShape", [size, size]), n.need(1))
+
+
+@maps("Roll", inputs=3)
+def roll(n: NodeBuilder) -> Mapped:
+    """Before: Roll(x, shift, axis). After: RollV2."""
+    return n.add("RollV2", *n.inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ge.graph import Graph, Node
+from ge.ops import lookup
 from ge.session import CompileSession
 
 PASS_THROUGH = frozenset({"Identity", "IdentityN", "Dropout"})
@@ -16,6 +17,8 @@ class RemoveIdentity:
 
     1. Identity, IdentityN, and Dropout (which does nothing at inference) go.
     2. A Cast to the type that its input has already goes.
+    3. A NoOp goes. What waited for it waits for the nodes with an effect that it waited for, itself or through others;
+       nobody can tell when the rest of them ran.
 
     Control edges are handed on to the neighbours.
     """
@@ -29,6 +32,7 @@ class RemoveIdentity:
             for node in part:
                 if node.type in PASS_THROUGH or _is_idle_cast(node):
                     changed |= _bypass(part, node)
+            changed |= _remove_no_ops(part)
         return changed
 
 
@@ -64,3 +68,31 @@ def _keep_order(graph: Graph, node: Node) -> None:
     for after in node.control_outputs:
         for producer in producers:
             graph.add_control(producer, after)
+
+
+def _remove_no_ops(graph: Graph) -> bool:
+    no_ops = [node for node in graph if node.type == "NoOp" and not node.inputs]
+    if not no_ops:
+        return False
+    effects: dict[Node, list[Node]] = {}  # what must have run before each NoOp
+    for node in graph.topological_order():
+        if node.type == "NoOp":
+            before = [effects.get(other, [other] if _has_effect(other) else []) for other in node.control_inputs]
+            effects[node] = list(dict.fromkeys(other for others in before for other in others))
+    for node in no_ops:
+        for after in node.control_outputs:
+            if after.type != "NoOp":
+                for before_it in effects[node]:
+                    graph.add_control(before_it, after)
+    for node in no_ops:
+        for other in node.control_inputs:
+            graph.remove_control(other, node)
+        for other in node.control_outputs:
+            graph.remove_control(node, other)
+        graph.remove_unread(node)
+    return True
+
+
+def _has_effect(node: Node) -> bool:
+    found = lookup(node.type)
+    return bool(node.subgraphs) or found is None or found.is_stateful
