@@ -117,6 +117,16 @@ def test_groups(groups: int, c: int, n: int, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("groups", "c", "n"), [(4, 34, 34), (3, 5, 7), (4, 8, 4), (2, 16, 24), (5, 1, 3)])
+def test_groups_of_single_taps(groups: int, c: int, n: int, dtype: Any) -> None:
+    x, weights = uniform(2, groups * c, 7, 6, dtype=dtype), uniform(groups * n, c, 1, 1, dtype=dtype, seed=1)
+    check(x, weights, groups=groups)
+    check(x, weights, has_bias=False, stride=2, groups=groups)
+    check(x, weights, pad=[1, 0, 0, 2], groups=groups)
+    check(x, uniform(groups * n, c, 3, 1, dtype=dtype, seed=1), pad=[1, 0, 0, 1], groups=groups, constant=(1,))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("c", [2, 15, 16, 17, 40])
 @pytest.mark.parametrize(
     "how",

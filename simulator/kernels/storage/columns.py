@@ -106,11 +106,25 @@ class Columns:
         return work.computed != work.dtype or is_padded or is_scattered or self.deep.kernel > 1 or bool(work.offset)
 
     @cached_property
-    def are_the_blocks(self) -> bool:
-        """Whether the only block of channels of x is the columns."""
+    def is_in_rows(self) -> bool:
+        """Whether all channels of a position are staged side by side, so that groups begin anywhere among them."""
         work = self.work
-        is_pointwise = all(w.kernel == 1 and w.size == w.count for w in work.windows)
-        return is_pointwise and not self.is_staged and work.groups == 1 and work.depth == work.lanes
+        return work.groups > 1 and bool(work.depth % work.lanes) and self.row.kernel == self.deep.kernel == 1
+
+    @cached_property
+    def is_unfolded(self) -> bool:
+        """Whether columns are made at all: those of single taps may be the channels of x, as they lie or staged."""
+        work = self.work
+        is_pointwise = all(w.kernel == 1 and w.size == w.count and not w.before for w in work.windows)
+        is_one_block = not self.is_staged and work.groups == 1 and work.depth == work.lanes
+        return not (is_pointwise and (is_one_block or self.is_in_rows))
+
+    def operand(self, source: Source, first: int, count: int) -> Array:
+        """Return positions of x [groups, positions, channels] that need no unfolding."""
+        work = self.work
+        rows = source.base.reshape(-1, source.column)
+        rows = rows[:count] if self.is_staged else rows[first : first + count]
+        return rows[:, : work.channels].reshape(count, work.groups, work.depth).swapaxes(0, 1)
 
     def lines(self, rows: int) -> int:
         """Lines of columns for a block of output rows."""
@@ -148,6 +162,8 @@ class Columns:
         """[groups, depth taps, planes, rows, columns, lanes]; groups of parts of blocks fill up the blocks."""
         w = self.row
         width = max(w.size + w.before + w.after, w.reach)
+        if self.is_in_rows:
+            return (1, 1, 1, self.input_rows(rows), width, self.work.blocks * self.work.lanes)
         groups = self.work.groups
         if self._shares_blocks(part):
             groups = self.work.blocks * (self.work.lanes // part.lanes)
@@ -175,7 +191,8 @@ class Columns:
             self._stage(part, x, first, depth, staged, narrow(scratch))
             line = shape[4] * shape[5]
             plane = shape[3] * line
-            found.append(Source(staged, 0, shape[1] * shape[2] * plane, plane, line, part.lanes))
+            group = self.work.depth if self.is_in_rows else shape[1] * shape[2] * plane
+            found.append(Source(staged, 0, group, plane, line, shape[5]))
         return found
 
     def _stage(self, part: Part, x: Array, first: int, depth: int, staged: Array, narrow: Array) -> None:
@@ -215,7 +232,9 @@ class Columns:
         """Copy lanes of ``x`` [blocks, h, w, lanes] to [groups, 1, h, w, lanes of the part], of equal type."""
         work, lanes = self.work, part.lanes
         space = x.shape[1:3]
-        if work.groups == 1:
+        if self.is_in_rows:
+            copy_runs(target[0, 0].reshape(*space, len(x), work.lanes), x.transpose(1, 2, 0, 3))
+        elif work.groups == 1:
             copy_runs(target[0, 0], x[part.first // work.lanes, ..., :lanes])
         elif self._shares_blocks(part):
             split = x.reshape(len(x), *space, work.lanes // lanes, lanes).transpose(0, 3, 1, 2, 4)

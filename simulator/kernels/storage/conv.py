@@ -26,7 +26,6 @@ from simulator.kernels.storage.filters import StoredFilter
 from simulator.kernels.storage.layout import (
     NC1HWC0_FORMATS,
     channels,
-    copy_runs,
     from_rows,
     is_image,
     storage_kernel,
@@ -84,7 +83,7 @@ def _by_columns(work: Convolution, stored: StoredFilter, request: KernelRequest)
     is_known = 1 in request.constants and (request.input(2) is None or 2 in request.constants)
     bias = request.constants.get(2) if is_known else None
     how = Columns(work, 0, ScratchLayout(), is_split=is_split)
-    has_ones = bias is not None and not how.are_the_blocks
+    has_ones = bias is not None and how.is_unfolded
     how = Columns(work, int(has_ones), layout, is_split=is_split)
     n_products, plane = len(how.products(1)), how.row.count
     is_direct = (
@@ -110,11 +109,11 @@ def _by_columns(work: Convolution, stored: StoredFilter, request: KernelRequest)
                 for row, rows in how.blocks():
                     sources = how.sources(x[sample], row * how.rows.stride, depth, rows, scratch)
                     positions = rows * plane
-                    if how.are_the_blocks:
-                        operand = sources[0].base.reshape(1, -1, work.lanes)[:, row * plane :]
-                    else:
+                    if how.is_unfolded:
                         operand = columns[..., : how.width]
                         how.unfold(sources, rows, columns)
+                    else:
+                        operand = how.operand(sources[0], row * plane, positions)
                     target = y[sample, depth].reshape(work.output_blocks, -1, work.output_lanes)
                     target = target[:, row * plane : row * plane + positions]
                     if is_direct:
@@ -168,76 +167,45 @@ def _fill(how: Columns, bias: Array | None) -> Callable[[Array, list[Array]], No
 
 
 class _Sums:
-    """Sums products [groups, positions, filters], adds the bias, rounds once and copies to the blocks of y."""
+    """Sums products to rows [positions, filters], adds the bias, rounds once and copies to the blocks of y."""
 
     def __init__(
         self, work: Convolution, positions: int, layout: ScratchLayout, *, is_split: bool, is_direct: bool
     ) -> None:
         self.work = work
-        width = work.output_blocks * work.output_lanes if work.groups == 1 else work.filters
-        shape = [0, 0, 0] if is_direct else [work.groups, positions, width]
+        shape = [0, 0] if is_direct else [positions, work.output_blocks * work.output_lanes]
         self.is_rounded = work.computed != work.output_dtype
         self._sums = layout.take(shape, work.computed)
         self._terms = layout.take([work.groups, positions, work.filters] if is_split else [0], work.computed)
         self._rounded = layout.take(shape if self.is_rounded else [0], work.output_dtype)
-        self._bias = layout.take([work.groups, 1, work.filters], work.computed)
+        self._bias = layout.take([work.outputs], work.computed)
         self.has_bias = False
 
     def begin(self, bias: Array | None, scratch: Array) -> None:
         """Make ready for a run: what pads the filters of the last block is 0 from the start."""
-        sums = self._sums(scratch)
-        sums[..., self.work.filters :] = 0
+        self._sums(scratch)[:, self.work.outputs :] = 0
         if bias is not None:
-            self._bias(scratch).reshape(-1)[:] = bias.reshape(-1)
+            self._bias(scratch)[:] = bias.reshape(-1)
         self.has_bias = bias is not None
 
     def write(self, operands: Sequence[Array], weights: Sequence[Array], y: Array, scratch: Array) -> None:
         """Write the sum of all products to ``y`` [blocks, positions, lanes]."""
         work, count = self.work, y.shape[1]
-        # of a single group packed rows serve the copy, of several the products
-        whole = self._sums(scratch)[:, :count]
-        known = whole[..., : work.filters]
-        _multiply(operands[0], weights[0], known)
+        rows = self._sums(scratch)[:count]
+        known = rows[:, : work.outputs]
+        by_group = known.reshape(count, work.groups, work.filters).swapaxes(0, 1)
+        _multiply(operands[0], weights[0], by_group)
         for operand, matrix in zip(operands[1:], weights[1:], strict=True):
             term = self._terms(scratch)[:, :count]
             _multiply(operand, matrix, term)
-            np.add(known, term, out=known)
+            np.add(by_group, term, out=by_group)
         if self.has_bias:
             np.add(known, self._bias(scratch), out=known)
         if self.is_rounded:
-            rounded = self._rounded(scratch)[:, :count]
-            np.copyto(rounded, whole, casting="unsafe")
-            whole = rounded
-        if work.groups == 1:
-            from_rows(whole[0], y)
-        else:
-            self._spread(whole, y)
-
-    def _spread(self, sums: Array, y: Array) -> None:
-        """Copy [groups, positions, filters] to the blocks that the filters of all groups make together."""
-        work, (count, lanes), filters = self.work, y.shape[1:], self.work.filters
-        if filters % lanes == 0:
-            copy_runs(
-                y.reshape(work.groups, -1, count, lanes) if y.flags.c_contiguous else _regrouped(y, work.groups),
-                sums.reshape(work.groups, count, -1, lanes).swapaxes(1, 2),
-            )
-            return
-        for group in range(work.groups):
-            place = 0
-            while place < filters:
-                block, lane = divmod(group * filters + place, lanes)
-                taken = min(lanes - lane, filters - place)
-                copy_runs(y[block, :, lane : lane + taken], sums[group, :, place : place + taken])
-                place += taken
-        if work.outputs % lanes:
-            y[-1, :, work.outputs % lanes :] = 0
-
-
-def _regrouped(y: Array, groups: int) -> Array:
-    """Show [blocks, positions, lanes] as [groups, blocks of a group, positions, lanes]."""
-    step = y.strides[0]
-    blocks = len(y) // groups
-    return np.lib.stride_tricks.as_strided(y, (groups, blocks, *y.shape[1:]), (step * blocks, *y.strides))
+            rounded = self._rounded(scratch)[:count]
+            np.copyto(rounded, rows, casting="unsafe")
+            rows = rounded
+        from_rows(rows, y)
 
 
 def _multiply(left: Array, right: Array, out: Array) -> None:
