@@ -90,6 +90,7 @@ def check(given: Given) -> CompileOptions:
 def _typed(given: Given) -> CompileOptions:
     framework = Framework.ONNX if given.framework is None else given.framework
     out_nodes = parse_out_nodes(given["out_nodes"])
+    is_default_precision = not (given["precision_mode"] or given["precision_mode_v2"])
     recorded = {name: _without_folder(name, given[name]) for name in OPTIONS if given[name] and _is_recorded(name)}
     return CompileOptions(
         mode=given.mode,
@@ -104,7 +105,8 @@ def _typed(given: Given) -> CompileOptions:
         half_inputs=parse_half_inputs(given["input_fp16_nodes"], given["is_input_adjust_hw_layout"], _unheard),
         half_outputs=parse_half_outputs(out_nodes, given["is_output_adjust_hw_layout"], _unheard),
         precision_mode=given["precision_mode"],
-        precision_mode_v2=given["precision_mode_v2"],
+        precision_mode_v2=DEFAULT_PRECISION if is_default_precision else given["precision_mode_v2"],
+        is_default_precision=is_default_precision,
         kept_nodes=read_kept_nodes(given["keep_dtype"]) if given["keep_dtype"] else KeptNodes(),
         custom_types=read_customized(given["customize_dtypes"]) if given["customize_dtypes"] else Customized(),
         mix_list_changes=read_mix_list(given["modify_mixlist"]) if given["modify_mixlist"] else MixListChanges(),

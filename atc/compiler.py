@@ -44,7 +44,7 @@ def compile_source(
             session.info(f"parsed: {len(graph)} nodes")
             model = compile_graph(graph, session)
     options = session.options
-    if options.precision == "origin" and not options.precision_is_chosen:  # not where the compile fails
+    if options.precision == "origin" and options.is_default_precision:  # not where the compile fails
         session.warn(PRECISION_KEPT)
     return model
 

@@ -120,6 +120,8 @@ class CompileOptions:
     """Per output of ``out_nodes`` whether it is wanted in float16 and NC1HWC0."""
     precision_mode: str = ""
     precision_mode_v2: str = ""
+    is_default_precision: bool = False
+    """Whether ``precision_mode_v2`` is :data:`DEFAULT_PRECISION` because neither precision option was given."""
     kept_nodes: KeptNodes = field(default_factory=KeptNodes)
     custom_types: Customized = field(default_factory=Customized)
     mix_list_changes: MixListChanges = field(default_factory=MixListChanges)
@@ -153,16 +155,9 @@ class CompileOptions:
     """What the .om keeps as its origin: options in table order, no paths, nothing that only concerns the screen."""
 
     @property
-    def precision_is_chosen(self) -> bool:
-        """Whether one of the precision options was given."""
-        return bool(self.precision_mode or self.precision_mode_v2)
-
-    @property
     def precision(self) -> str:
-        """The precision mode in force, under its newest name."""
-        if self.precision_mode:
-            return NEW_PRECISION_NAMES.get(self.precision_mode, self.precision_mode)
-        return self.precision_mode_v2 or DEFAULT_PRECISION
+        """The precision mode in force, under its newest name; that of the model unless one is set."""
+        return NEW_PRECISION_NAMES.get(self.precision_mode, self.precision_mode) or self.precision_mode_v2 or "origin"
 
 
 @dataclass(frozen=True, kw_only=True)

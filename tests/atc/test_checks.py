@@ -282,7 +282,8 @@ def test_keywords_become_typed_options() -> None:
     assert options.input_format is Format.FORMAT_ND
     assert options.out_nodes == (OutNode("relu", 0),)
     assert options.output_type.per_output == {("relu", 0): DataType.DT_FLOAT16}
-    assert options.precision_is_chosen
+    assert options.precision == "origin"
+    assert not options.is_default_precision
     assert options.recorded == {
         "deterministic": "1",
         "deterministic_level": "2",

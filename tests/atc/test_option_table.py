@@ -90,5 +90,7 @@ def test_unusable_thread_count_is_reported(threads: str) -> None:
 
 
 def test_chosen_precision() -> None:
-    assert not CompileOptions().precision_is_chosen
-    assert CompileOptions(precision_mode="must_keep_origin_dtype").precision_is_chosen
+    assert CompileOptions().precision == "origin"
+    assert CompileOptions(precision_mode="force_fp16").precision == "fp16"
+    assert CompileOptions(precision_mode="allow_fp32_to_fp16").precision == "allow_fp32_to_fp16"
+    assert CompileOptions(precision_mode_v2="mixed_float16").precision == "mixed_float16"
