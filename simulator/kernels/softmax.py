@@ -65,9 +65,7 @@ def build_softmax(request: KernelRequest) -> Kernel | None:
             else:
                 np.add.reduce(power, axis=1, out=total, keepdims=True)
             if is_stepwise:
-                half_total = half_totals(scratch)[:size]
-                np.copyto(half_total, total, casting="unsafe")
-                np.copyto(total, half_total, where=np.isfinite(half_total))  # what float16 cannot hold stays
+                _round_to_half(total, half_totals(scratch)[:size])
             if is_log:
                 np.log(total, out=total)
                 np.subtract(result, total, out=result)
@@ -77,3 +75,9 @@ def build_softmax(request: KernelRequest) -> Kernel | None:
                 np.copyto(target, result, casting="unsafe")
 
     return Kernel("log-softmax" if is_log else "softmax", run, layout.size, is_in_place_safe=True)
+
+
+def _round_to_half(values: Array, halves: Array) -> None:
+    """Round in place; what float16 cannot hold stays."""
+    np.copyto(halves, values, casting="unsafe")
+    np.copyto(values, halves, where=np.isfinite(halves))
