@@ -67,15 +67,15 @@ def is_lossy(node: Node) -> bool:
     """Tell whether a Cast changes values in a way that a Cast back must not undo.
 
     Between floats only a Cast that stands in the user's model counts: it asks for the rounding. One that the compiler
-    put there (no names of origin) may go together with its opposite. From floats to integers, to bool, and to narrower
-    integers all count; GE knows the first two only.
+    put there (its list of origins is empty) may go together with its opposite. From floats to integers, to bool, and to
+    narrower integers all count; GE knows the first two only.
     """
     if node.type != "Cast":
         return False
     source, target = input_desc(node).data_type, node.output_descs[0].data_type
     if is_exact(source, target):
         return False
-    return not (source in _DIGITS and target in _DIGITS) or bool(node.attrs.get(ORIGINS))
+    return not (source in _DIGITS and target in _DIGITS) or node.attrs.get(ORIGINS) != []
 
 
 def is_static(desc: TensorDesc) -> bool:

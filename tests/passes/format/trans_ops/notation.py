@@ -9,8 +9,8 @@ _NUMBERS = {"f32": 0, "f16": 1, "i8": 2, "i32": 3, "f64": 11, "bool": 12, "bf16"
 
 
 def cast(source: str, desc: str, *, ctrl: str = "", of_model: bool = False) -> str:
-    """A Cast to the type that ``desc`` begins with."""
-    names = ', _datadump_original_op_names=["Cast_3"]' if of_model else ""
+    """A Cast to the type that ``desc`` begins with; the compiler's, unless it is ``of_model``."""
+    names = ', _datadump_original_op_names=["Cast_3"]' if of_model else ", _datadump_original_op_names=[]"
     number = _NUMBERS[desc.split("[")[0]]
     return f"Cast({source}) {{dst_type={number}{names}}}{_ctrl(ctrl)} -> {desc}"
 

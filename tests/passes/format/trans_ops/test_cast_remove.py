@@ -22,7 +22,10 @@ HD32 = "[1,3,8,8]@NCHW | [1,1,8,8,32]@NC1HWC0"
 TRANS = 'TransData({}) {{src_format="NCHW", dst_format="NC1HWC0"}}'
 
 
-def cast(source: str, dtype: str, dims: str = "[4]@ND", attrs: str = "") -> str:
+COMPILERS = ", _datadump_original_op_names=[]"
+
+
+def cast(source: str, dtype: str, dims: str = "[4]@ND", attrs: str = COMPILERS) -> str:
     number = {"f32": 0, "f16": 1, "i8": 2, "i32": 3, "f64": 11, "bool": 12, "bf16": 27}[dtype]
     return f"Cast(%{source}) {{dst_type={number}{attrs}}} -> {dtype}{dims}"
 
@@ -85,9 +88,8 @@ def test_a_cast_that_loses_more_than_digits_stays(there: str, back: str, kept: b
 
 
 def test_rounding_that_the_model_asks_for_stays() -> None:
-    of_model = ', _datadump_original_op_names=["Cast_3"]'
-    of_compiler = ", _datadump_original_op_names=[]"
-    for attrs, left in ((of_model, 3), (of_compiler, 1)):
+    """What has no note of its origin is an operator of the model, too."""
+    for attrs, left in ((', _datadump_original_op_names=["Cast_3"]', 3), ("", 3), (COMPILERS, 1)):
         assert len(after(CastRemove(), f"%a = {cast('x', 'f16', attrs=attrs)}", f"%b = {cast('a', 'f32')}")) == left
 
 
@@ -141,7 +143,7 @@ def test_who_waited_still_waits() -> None:
         CastRemove(),
         "%w = Abs(%x) -> f32[4]@ND",
         "%p = Neg(%x) -> f32[4]@ND",
-        "%a = Cast(%p) {dst_type=1} ctrl(%w) -> f16[4]@ND",
+        "%a = Cast(%p) {dst_type=1, _datadump_original_op_names=[]} ctrl(%w) -> f16[4]@ND",
         f"%b = {cast('a', 'f32')}",
         "%y = Relu(%b) -> f32[4]@ND",
         "%l = Exp(%x) ctrl(%a) -> f32[4]@ND",
