@@ -99,6 +99,10 @@ class MappedNode:
         self.builder.knowledge.infer(node)
         return node
 
+    def add_call(self, type: str, /, *inputs: NodeOut, n_outputs: int) -> Node:
+        """Add a node that calls graphs; the caller says what its outputs are."""
+        return self.builder.add_node(self, type, "", inputs, {}, n_outputs)
+
     def const(self, role: str, array: Any) -> NodeOut:
         """Add a Const ``<name>_<role>``."""
         return self.builder.add_const(self, role, np.asarray(array))

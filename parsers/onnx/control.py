@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 import numpy as np
 
 from ge.errors import ReportedError
 from ge.graph import DataType, NodeOut, Shape
-from ge.ops.control import Known, agreed
-from ge.ops.registry import Misfit
+from ge.ops.control import Known
+from parsers.call_bodies import agreed_results
 from parsers.onnx.bodies import Argument, Body, Turn, add_while, captures, drop_graphs, graph_name, set_results
 from parsers.onnx.mapping import Mapped, maps
 from parsers.onnx.node_builder import Array, NodeBuilder
@@ -53,7 +51,7 @@ def if_(n: NodeBuilder) -> Mapped:
     found = [result for result in results if not isinstance(result, ReportedError)]
     if not found or (decision is not None and isinstance(results[_taken(decision)], ReportedError)):
         raise faults[0]
-    known = _agreed_results(n, found)
+    known = agreed_results(n, found)
     set_results(node, known)
     for (name, content), result in zip(branches, results, strict=True):
         if isinstance(result, ReportedError):
@@ -84,16 +82,6 @@ def _branch(n: NodeBuilder, name: str, content: OnnxGraph, captured: list[Argume
         return fault
     body.finish(outputs, [value.name for value in content.outputs])
     return [(out.desc.origin_shape, out.desc.data_type) for out in outputs]
-
-
-def _agreed_results(n: NodeBuilder, branches: list[list[Known]]) -> list[Known]:
-    known = []
-    for j, (first, *rest) in enumerate(zip(*branches, strict=True)):
-        try:
-            known.append(reduce(agreed, rest, first))
-        except Misfit as fault:
-            raise n.fail(f"its branches give different results for output {j}: {fault}") from fault
-    return known
 
 
 def _add_failing_branch(

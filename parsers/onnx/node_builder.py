@@ -9,7 +9,7 @@ from onnx import AttributeProto, NodeProto
 from onnx.defs import OpSchema
 from onnx.helper import make_attribute
 
-from ge.graph import DataType, Node, NodeOut
+from ge.graph import DataType
 from parsers.knowledge import Array
 from parsers.mapped_node import MappedNode, Source
 from parsers.onnx.onnx_graph import OnnxNode
@@ -161,10 +161,6 @@ class NodeBuilder(MappedNode):
         return proto
 
     # -- building ----------------------------------------------------------------------------------------------------
-    def add_call(self, type: str, /, *inputs: NodeOut, n_outputs: int) -> Node:
-        """Add a node that calls graphs; the caller says what its outputs are."""
-        return self.builder.add_node(self, type, "", inputs, {}, n_outputs)
-
     def inside(self, builder: GraphBuilder) -> NodeBuilder:
         """Return what adds nodes to a body of this node. Inputs and attributes stay those of the node."""
         inner = copy(self)

@@ -348,6 +348,6 @@ def test_depth_counts_graphs_and_calls_alike(kind: str, monkeypatch: pytest.Monk
         {"unused": np.float32(0)},
     )
     verify(parse_model(source))
-    monkeypatch.setattr("parsers.onnx.bodies.MAX_NESTING", 4)
+    monkeypatch.setattr("parsers.call_bodies.MAX_NESTING", 4)
     with pytest.raises(ReportedError, match=r"E11010.*its graph is nested deeper than 4 levels"):
         parse_model(source)
