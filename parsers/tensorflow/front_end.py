@@ -68,12 +68,14 @@ def precheck(source: Source, session: CompileSession) -> list[CheckedNode]:
 
 def _open(source: Source, session: CompileSession) -> _Opened:
     loaded = load_model(source)
-    graph = with_inner_inputs(read_graph(loaded.proto), session.options.input_shape)
+    whole = read_graph(loaded.proto)
+    graph = with_inner_inputs(whole, session.options.input_shape)
     requested = session.options.out_nodes
-    outputs = [] if requested else default_outputs(graph.nodes)
+    # of the whole graph: cutting off what lies above an inner input must not lay bare new outputs
+    outputs = [] if requested else default_outputs(whole.nodes)
     names = requested_nodes(requested, graph.nodes) if requested else [node.name for node in outputs]
     if not requested:
-        names += [node.name for node in unread_inputs(graph, graph.nodes)]
+        names += [node.name for node in unread_inputs(whole, whole.nodes)]
     nodes = needed_nodes(graph.nodes, names)
     ignored = leftovers_in_words(graph.nodes, {node.name for node in nodes})
     if ignored:

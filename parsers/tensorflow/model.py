@@ -36,11 +36,13 @@ HOW_TO_FREEZE = (
     "Freeze it: with TensorFlow 2 by convert_variables_to_constants_v2 of a concrete function, with TensorFlow 1 by "
     "tf.compat.v1.graph_util.convert_variables_to_constants; write the GraphDef and give that file."
 )
+_CAN_BE_FROZEN = ("SavedModel", "TensorFlow checkpoint", "Keras", ".keras")
+"""What a frozen graph can be made of, as messages name it."""
 _TEXT_SIGNS = (
     ("ir_version", "an ONNX model in text form; convert it to the binary form and compile it with --framework=5"),
-    ("saved_model_schema_version", f"a SavedModel in text form. {HOW_TO_FREEZE}"),
-    ("meta_graphs", f"a SavedModel in text form. {HOW_TO_FREEZE}"),
-    ("model_checkpoint_path", f"the index of a TensorFlow checkpoint. {HOW_TO_FREEZE}"),
+    ("saved_model_schema_version", "a SavedModel in text form"),
+    ("meta_graphs", "a SavedModel in text form"),
+    ("model_checkpoint_path", "the index of a TensorFlow checkpoint"),
 )
 _KINDS_IN_FOLDERS: tuple[tuple[str, str], ...] = (
     ("saved_model.pb", "a SavedModel"),
@@ -49,11 +51,11 @@ _KINDS_IN_FOLDERS: tuple[tuple[str, str], ...] = (
     ("checkpoint", "a TensorFlow checkpoint"),
 )
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (
-    (0, b"\x89HDF", f"a Keras model (HDF5). Load it with tf.keras.models.load_model. {HOW_TO_FREEZE}"),
+    (0, b"\x89HDF", "a Keras model (HDF5)"),
     (
         0,
         b"PK\x03\x04",
-        f"a zip archive, as .keras files are. Load it with tf.keras.models.load_model. {HOW_TO_FREEZE}",
+        "a zip archive, as .keras files are",
     ),
     (4, b"TFL3", "a TensorFlow Lite model. Give the frozen graph that it was converted from, or convert it to ONNX"),
 )
@@ -104,7 +106,8 @@ def _parse(data: bytes | memoryview, file: str) -> LoadedModel:
         return LoadedModel(_parse_text(data, file), file)
     reason = _resemblance(data)
     if reason:
-        raise ReportedError("E13005", file=file, reason=reason)
+        remedy = HOW_TO_FREEZE if any(kind in reason for kind in _CAN_BE_FROZEN) else None
+        raise ReportedError("E13005", file=file, reason=reason, solution=remedy)
     try:
         slim, pieces = without_large_data(data, _LAYOUT, "graph")
         proto = pb.GraphDef.FromString(slim)
@@ -155,7 +158,7 @@ def _resemblance(data: bytes | memoryview) -> str:
         if data[offset : offset + len(magic)] == magic:
             return f"it looks like {meaning}"
     if data[-len(_TABLE_MAGIC) :] == _TABLE_MAGIC:
-        return f"it looks like the index of a TensorFlow checkpoint. {HOW_TO_FREEZE}"
+        return "it looks like the index of a TensorFlow checkpoint"
     if is_tensorflow_graph(data):
         return ""
     return resemblance(data, _TEXT_SIGNS) or _other_message(data)
@@ -168,7 +171,7 @@ def _other_message(data: bytes | memoryview) -> str:
     except BrokenWireError:
         return ""
     if _begins_like_saved_model(data, first):
-        return f"it looks like a SavedModel (saved_model.pb), whose variables lie beside it. {HOW_TO_FREEZE}"
+        return "it looks like a SavedModel (saved_model.pb), whose variables lie beside it"
     kinds = {(entry.number, entry.kind) for entry in first}
     # ModelProto: ir_version (1) is a number, the graph is field 7; producer_name (2) and opset_import (8) are messages
     if (1, VARINT) in kinds and kinds & {(7, BYTES), (8, BYTES)}:
