@@ -248,6 +248,7 @@ ROWS: dict[str, Row] = {
     "Expand": Row([f(3, 1), i(2, 1, 4)]),
     "ExpandDims": Row([X, i(1)]),
     "Rank": Row([X]),
+    "ReFormat": Row([X]),
     "Reshape": Row([X, i(4, -1)]),
     "Shape": Row([X]),
     "ShapeN": Row([X, f(2)], {}, 2),
