@@ -39,11 +39,11 @@ def compile_model(
     """Compile an ONNX model (path, file content or message) and return the offline model; ``.save(path)`` writes it.
 
     ``options`` are named as on the command line, ``soc_version`` is required. Values are texts as there, or natural
-    ones: numbers, booleans, ``input_shape={"x": (1, 3)}``, ``out_nodes=["relu:0"]``. Warnings go to the logger
-    ``atc``. ``passes`` are classes that were registered with ``ge.passes``; they join those of the pass folder
-    (``opp``), and no other compile sees either. Nothing is written unless ``export_compile_stat`` asks for
-    fusion_result.json. Raises :class:`ge.errors.ReportedError` for faults of model and options, ``TypeError`` for
-    unknown names.
+    ones: numbers, booleans, ``input_shape={"x": (1, 3)}``, ``out_nodes=["relu:0"]``,
+    ``is_output_adjust_hw_layout=[True]``. Warnings go to the logger ``atc``. ``passes`` are classes that were
+    registered with ``ge.passes``; they join those of the pass folder (``opp``), and no other compile sees either.
+    Nothing is written unless ``export_compile_stat`` asks for fusion_result.json. Raises
+    :class:`ge.errors.ReportedError` for faults of model and options, ``TypeError`` for unknown names.
     """
     from atc.compiler import compile_source
 
@@ -98,6 +98,8 @@ def _text(option: Option, value: object) -> str:
             return os.fspath(value)
         case Mapping():
             return ";".join(f"{name}:{_dims(dims)}" for name, dims in value.items())
+        case Sequence() if value and all(isinstance(item, bool) for item in value):
+            return ",".join(str(item).lower() for item in value)
         case Sequence():
             return ";".join(map(str, value))
     raise TypeError(f"option {option.name!r} cannot be a {type(value).__name__}")

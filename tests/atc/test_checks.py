@@ -292,11 +292,23 @@ def test_keywords_become_typed_options() -> None:
     }
 
 
-def test_layouts_of_inputs_and_outputs() -> None:
-    options = library(
-        input_fp16_nodes="a; b", is_input_adjust_hw_layout="false,true",
-        out_nodes=["r:0", "s:1"], is_output_adjust_hw_layout="true,false",
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        {
+            "input_fp16_nodes": "a; b",
+            "is_input_adjust_hw_layout": "false,true",
+            "is_output_adjust_hw_layout": "true,false",
+        },
+        {
+            "input_fp16_nodes": ["a", "b"],
+            "is_input_adjust_hw_layout": [False, True],
+            "is_output_adjust_hw_layout": (True, False),
+        },
+    ],
+)
+def test_layouts_of_inputs_and_outputs(given: dict[str, object]) -> None:
+    options = library(out_nodes=["r:0", "s:1"], **given)
     assert options.half_inputs == {"a": False, "b": True}
     assert options.half_outputs == (True, False)
 
