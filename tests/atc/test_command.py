@@ -19,17 +19,18 @@ import pytest
 from onnx import TensorProto, helper
 
 import atc
-from atc import modes, run_command
+from atc import checks, modes, run_command
 from atc.command import FAILURE, START, SUCCESS, main
 from ge.errors import ReportedError
-from ge.options import PRECISION_KEPT
+from ge.options import DEFAULT_PRECISION, PRECISION_KEPT
 from om_format import load
 from om_format.reader import open_model
 from passes.pipeline import compile_passes
 
 B = "--model=m.onnx --framework=5 --output=o/m --soc_version=Ascend310P3"
 D = B.replace("m.onnx", "d.onnx")
-WARNING = f"WARNING: {PRECISION_KEPT}"
+WARNINGS = {"origin": [f"WARNING: {PRECISION_KEPT}"], "fp16": []}
+"""What a compile says without precision options, by the default that there is."""
 
 
 def save_model(path: str, shape: list[int | str], *ops: str) -> None:
@@ -78,8 +79,15 @@ def codes(lines: list[str]) -> list[str]:
     ],
 )
 def test_compile(case: str, arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(arguments, capsys) == (0, [START, "...", SUCCESS, WARNING])
+    assert run(arguments, capsys) == (0, [START, "...", SUCCESS, *WARNINGS[DEFAULT_PRECISION]])
     assert os.listdir("o") == ["m.om"]
+
+
+@pytest.mark.parametrize("default", WARNINGS)
+def test_default_precision(default: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(checks, "DEFAULT_PRECISION", default)
+    assert run(B, capsys) == (0, [START, "...", SUCCESS, *WARNINGS[default]])
+    assert load("o/m.om").attrs["_precision_mode_v2"] == default
 
 
 @pytest.mark.parametrize("precision", ["--precision_mode_v2=origin", "--precision_mode=must_keep_origin_dtype"])
@@ -219,7 +227,7 @@ def test_outputs_as_asked_for(
 ) -> None:
     x = rng.standard_normal((1, 3, 8, 8)).astype(np.float32)
     np.save("x.npy", x)
-    assert run(f"{B} {options}", capsys)[0] == 0
+    assert run(f"{B} --precision_mode_v2=origin {options}", capsys)[0] == 0
     (result,) = run_om()
     assert result.dtype == dtype
     np.testing.assert_array_equal(result, expected(x).astype(dtype))
@@ -230,7 +238,7 @@ def test_several_outputs_keep_the_order_of_out_nodes(
 ) -> None:
     x = rng.standard_normal((1, 3, 8, 8)).astype(np.float32)
     np.save("x.npy", x)
-    assert run(f'{B} --out_nodes="relu:0;neg:0"', capsys)[0] == 0
+    assert run(f'{B} --precision_mode_v2=origin --out_nodes="relu:0;neg:0"', capsys)[0] == 0
     relu, neg = run_om()
     np.testing.assert_array_equal(neg, -x)
     np.testing.assert_array_equal(relu, np.maximum(-x, 0))

@@ -16,6 +16,7 @@ from atc.lexer import lex
 from atc.run_command import run
 from atc.run_options import RUN_OPTIONS, run_options
 from ge.errors import ReportedError
+from simulator import Overflow
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ class Doubling:
 
     def summary(self) -> Times:
         return self.times
+
+    def overflows(self) -> list[Overflow]:
+        return []
 
     def infer(self, feeds: Sequence[np.ndarray], /) -> list[np.ndarray]:
         self.shapes.append(feeds[0].shape)
@@ -230,6 +234,9 @@ class Shouting:
 
     def summary(self) -> Times:
         return self.times
+
+    def overflows(self) -> list[Overflow]:
+        return []
 
     def infer(self, feeds: Sequence[np.ndarray], /) -> list[np.ndarray]:
         self.feeds.append(feeds[0].tolist())
