@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -42,6 +43,7 @@ class Doubling:
     """Gives back twice its first input [1~4, any], which the second one [2] does not change."""
 
     is_dynamic = True
+    dump_folder = None
 
     def __init__(self) -> None:
         f32 = np.dtype(np.float32)
@@ -63,6 +65,12 @@ class Doubling:
 
     def overflows(self) -> list[Overflow]:
         return []
+
+    def without_dump(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def check_dump_space(self, runs: int) -> None:
+        pass
 
     def infer(self, feeds: Sequence[np.ndarray], /) -> list[np.ndarray]:
         self.shapes.append(feeds[0].shape)
@@ -219,6 +227,7 @@ class Shouting:
     """Gives back its texts in capitals."""
 
     is_dynamic = True
+    dump_folder = None
 
     def __init__(self) -> None:
         self.times = Times()
@@ -237,6 +246,12 @@ class Shouting:
 
     def overflows(self) -> list[Overflow]:
         return []
+
+    def without_dump(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def check_dump_space(self, runs: int) -> None:
+        pass
 
     def infer(self, feeds: Sequence[np.ndarray], /) -> list[np.ndarray]:
         self.feeds.append(feeds[0].tolist())
