@@ -13,6 +13,7 @@ from passes.format.trans_ops.trans_op import (
     has_gap,
     input_desc,
     is_trans_op,
+    origins_of,
     permutation,
     relink,
     remove,
@@ -59,7 +60,7 @@ def _moves_nothing(node: Node) -> bool:
 def _replace(graph: Graph, node: Node) -> None:
     source, after = node.input(0), node.output_descs[0]
     assert source is not None
-    before, origins = input_desc(node), node.attrs.get(ORIGINS, [])
+    before, origins = input_desc(node), origins_of(node)
     dims = [dim for dim in before.shape if dim != 1]
     squeezed = TensorDesc(dims, data_type=after.data_type)
     if before.shape_range:
@@ -68,14 +69,14 @@ def _replace(graph: Graph, node: Node) -> None:
         "Squeeze",
         graph.unique_name(f"{node.name}_Squeeze"),
         [source],
-        {"axis": [axis for axis, dim in enumerate(before.shape) if dim == 1], ORIGINS: list(origins)},
+        {"axis": [axis for axis, dim in enumerate(before.shape) if dim == 1], ORIGINS: []},
         output_descs=[squeezed],
     )
     unsqueeze = graph.add_node(
         "Unsqueeze",
         graph.unique_name(f"{node.name}_Unsqueeze"),
         [squeeze.output()],
-        {"axes": [axis for axis, dim in enumerate(after.shape) if dim == 1], ORIGINS: list(origins)},
+        {"axes": [axis for axis, dim in enumerate(after.shape) if dim == 1], ORIGINS: origins},
         output_descs=[after.copy()],
     )
     for before_it in node.control_inputs:

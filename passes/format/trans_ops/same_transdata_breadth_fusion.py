@@ -101,7 +101,7 @@ def _share(graph: Graph, out: NodeOut, ways: list[list[Node]]) -> None:
         shared = plain[0].output()
     else:
         desc = last.output_descs[0].copy()
-        desc.data_type = out.desc.data_type
+        desc.data_type, desc.attrs = out.desc.data_type, {}
         name = graph.unique_name(f"{out.node.name}_{out.index}_TransData")
         shared = graph.add_node("TransData", name, [out], {**last.attrs, ORIGINS: []}, output_descs=[desc]).output()
     for *casts, trans in ways:
@@ -119,8 +119,8 @@ def _share(graph: Graph, out: NodeOut, ways: list[list[Node]]) -> None:
 def _lay_out(casts: list[Node], target: TensorDesc) -> None:
     """Let the results of Casts lie as ``target`` does."""
     for cast in casts:
-        desc = target.copy()
-        desc.data_type = cast.output_descs[0].data_type
+        desc, before = target.copy(), cast.output_descs[0]
+        desc.data_type, desc.attrs = before.data_type, before.attrs
         cast.output_descs[0] = desc
         for reader in cast.consumers():
             reader.node.take_desc(reader.index)

@@ -78,6 +78,12 @@ def is_lossy(node: Node) -> bool:
     return not (source in _DIGITS and target in _DIGITS) or node.attrs.get(ORIGINS) != []
 
 
+def origins_of(*nodes: Node) -> list[str]:
+    """Return the names of the operators of the model that nodes stand for; one without a note stands for itself."""
+    notes = [node.attrs.get(ORIGINS, [node.name]) for node in nodes]
+    return list(dict.fromkeys(name for note in notes for name in note))
+
+
 def is_static(desc: TensorDesc) -> bool:
     """Tell whether all dims of both views are known."""
     return not (desc.shape.is_unknown_shape() or desc.origin_shape.is_unknown_shape())

@@ -20,6 +20,7 @@ from passes.format.trans_ops.trans_op import (
     is_lossy,
     is_static,
     is_trans_op,
+    origins_of,
     permutation,
     remove,
 )
@@ -152,6 +153,7 @@ def _steps(start: TensorDesc, end: TensorDesc, cubes: CubeSizes) -> list[TensorD
         return [end]
     is_cast_first = end.data_type is DataType.DT_FLOAT16
     middle = (start if is_cast_first else end).copy()
+    middle.attrs = {}  # it is no tensor of the model
     middle.data_type = (end if is_cast_first else start).data_type
     try:
         fits = not is_private(middle.format) or stored_shape(middle, cubes) == middle.shape
@@ -181,6 +183,8 @@ def _rewire(graph: Graph, out: NodeOut, group: _Group) -> None:
     made = out
     for desc in group.steps:
         made = _add(graph, made, desc)
+    if group.steps:
+        made.node.attrs[ORIGINS] = origins_of(*group.ways[0].links)
     for way in group.ways:
         reader = way.end
         meant = reader.node.input_descs[reader.index]

@@ -86,6 +86,20 @@ def test_between_other_ends_one_of_each_is_left(start: str, steps: tuple[str, ..
     assert len(found) == len(left) + 2
 
 
+def test_what_is_left_stands_for_the_operators_of_the_model_that_went() -> None:
+    nodes = chain(
+        trans("@@", f"f32{BLOCKS}"),
+        back("@@", f"f32{IMAGE}"),
+        cast("@@", f"f64{IMAGE}", of_model=True),
+        end=f"f64{IMAGE}",
+    )
+    nodes[:2] = [node.replace("}", ", _datadump_original_op_names=[]}", 1) for node in nodes[:2]]
+    graph = graph_of(*nodes, params=X)
+    assert TransOpWithoutReshapeFusion().run(graph, session())
+    [left] = graph.nodes_of_type("Cast")
+    assert left.attrs["_datadump_original_op_names"] == ["Cast_3"]
+
+
 def test_ways_to_the_same_form_share_what_is_left() -> None:
     nodes = []
     for name in "ab":

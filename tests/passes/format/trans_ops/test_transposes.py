@@ -72,6 +72,8 @@ def test_axes_of_one_element_are_taken_out_and_put_in_elsewhere(kind: str) -> No
     ]
     [squeeze], [unsqueeze] = graph.nodes_of_type("Squeeze"), graph.nodes_of_type("Unsqueeze")
     assert (squeeze.attrs["axis"], unsqueeze.attrs["axes"]) == ([0, 2], [1, 3])
+    names = [node.attrs["_datadump_original_op_names"] for node in (squeeze, unsqueeze)]
+    assert names == [[], ["y"]]  # what the Squeeze makes is no tensor of the model
 
 
 @pytest.mark.parametrize("seed", range(40))
