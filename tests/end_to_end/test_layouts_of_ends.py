@@ -59,13 +59,18 @@ LAYOUTS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("refinement", [0, 1])
 @pytest.mark.parametrize("precision", ["origin", "fp16"])
 @pytest.mark.parametrize(("channels", "filters"), [(1, 15), (3, 17), (16, 16), (17, 33)])
-def test_garbage_in_padding_does_not_matter(channels: int, filters: int, precision: str) -> None:
+def test_garbage_in_padding_does_not_matter(channels: int, filters: int, precision: str, refinement: int) -> None:
     """exp(0) is 1, so padding of the result shows whether it was cleared; NaN in the input would show everywhere."""
     source, x = network(channels, filters), image(channels)
-    compiled = atc.compile_model(source, soc_version="Ascend310P3", precision_mode_v2=precision, **LAYOUTS)
+    options = {"soc_version": "Ascend310P3", "precision_mode_v2": precision, "format_refinement": refinement}
+    compiled = atc.compile_model(source, **options, **LAYOUTS)
     session = InferSession(0, compiled)
+    types = [kind for _, kind, _ in session.kernels()]
+    assert types.count("TransData") == (0 if refinement else 2)
+    assert types.count("Cast") == (0 if precision == "fp16" else 2)
     [port], [result] = session.get_inputs(), session.get_outputs()
     stored = to_blocks(x, np.nan)
     assert (port.shape, port.format, port.datatype, port.size) == (list(stored.shape), "NC1HWC0", "f2", stored.nbytes)
