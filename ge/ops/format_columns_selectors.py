@@ -108,6 +108,12 @@ class NodeTensors:
             return None
         return [int(v) for v in np.ravel(value.array)]
 
+    def is_constant(self, port: str) -> bool:
+        """Tell whether an input port is given by a Const."""
+        slot = self.slot(port)
+        source = None if slot is None else self.node.input(slot)
+        return source is not None and source.node.type == "Const"
+
     def c0(self, desc: TensorDesc) -> int:
         """Return the block length of a tensor's element type."""
         return self.cubes.c0_of(desc.data_type)
@@ -213,7 +219,7 @@ def like_an_image(*rows: Row) -> Selector:
         mode = str(tensors.op.get("mode", "nearest"))
         is_cropped = tensors.op.get("coordinate_transformation_mode") == "tf_crop_and_resize"
         ports = [port.name for port in tensors.definition.signature.inputs[1:]]
-        is_known = all(tensors.slot(port) is None or tensors.constant(port) is not None for port in ports)
+        is_known = all(tensors.slot(port) is None or tensors.is_constant(port) for port in ports)
         if mode not in ("nearest", "linear") or is_cropped or not is_known:
             return
         x, y = tensors.input("x"), tensors.outputs[0]
