@@ -24,17 +24,18 @@ class CountTransData:
     name: ClassVar[str] = "count-trans-data"
 
     def run(self, graph: Graph, session: CompileSession) -> bool:
-        """Count in all graphs and report it at info level, unless no format has been refined."""
+        """Count in all graphs, unless formats are not refined; what there is is reported at info level."""
         nodes = [node for part in graph.all_graphs() for node in part if node.type == "TransData"]
         if not nodes and not session.options.format_refinement:
             return False
         running = [node for node in nodes if not is_constant(node)]
         moved = sum(map(_moved_bytes, running))
         graph.attrs.update({COUNT: len(running), BYTES: moved, WEIGHT_COUNT: len(nodes) - len(running)})
-        session.info(
-            f"TransData: {len(running)} on activations, which read and write {moved} bytes per run; "
-            f"{len(nodes) - len(running)} on weights, when the model is loaded"
-        )
+        if nodes:
+            session.info(
+                f"TransData: {len(running)} on activations, which read and write {moved} bytes per run; "
+                f"{len(nodes) - len(running)} on weights, when the model is loaded"
+            )
         return False
 
 
