@@ -22,7 +22,9 @@ from om_format import load
 from passes.fusion import fuse_graph
 from passes.fusion.fuse_swish import FuseSwish
 
-RUN = "--model=m.onnx --framework=5 --output=m --soc_version=Ascend310P3 --precision_mode_v2=origin --format_refinement=0"
+RUN = (
+    "--model=m.onnx --framework=5 --output=m --soc_version=Ascend310P3 --precision_mode_v2=origin --format_refinement=0"
+)
 SETTINGS = {"soc_version": "Ascend310P3", "precision_mode_v2": "origin", "format_refinement": 0}
 NORM, BIAS, SWISH = "ConvBatchnormFusionPass", "ConvBiasaddFusionPass", "SwishFusionPass"
 EVERYTHING = {NORM, BIAS, SWISH}
