@@ -1,4 +1,4 @@
-"""Layers against oracles: convolution, pooling, normalisation, images, boxes, recurrent layers, in both data formats."""
+"""Layers against oracles: convolution, pooling, normalisation, images, boxes, recurrence; both data formats."""
 
 from __future__ import annotations
 
