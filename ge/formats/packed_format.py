@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ge.formats.layout_error import LayoutError
 from ge.graph.types import FORMAT_TEXT, Format
@@ -56,6 +57,7 @@ class PackedFormat:
         return f"{name} ({', '.join(extras)})" if extras else name
 
 
+@lru_cache(maxsize=1024)
 def primary_format(packed: int) -> Format:
     """Return the layout of a format integer. Raises :class:`LayoutError` for one that does not exist."""
     return PackedFormat.unpack(packed).primary

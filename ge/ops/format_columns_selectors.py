@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from ge.formats import AXES, CubeSizes, can_transfer
+from ge.formats import AXES, LAYOUT_PAIRS, CubeSizes
 from ge.formats.cube_sizes import N0
 from ge.formats.packed_format import MAX_GROUPS
 from ge.graph.node import Node
@@ -123,7 +123,7 @@ class NodeTensors:
         if desc is None or desc.data_type not in LAID_OUT or desc.origin_shape.elements < 1:
             return False
         rank, wanted = len(desc.origin_shape), _RANKS.get(format)
-        if (rank != wanted if wanted is not None else rank < 2) or not can_transfer(desc.origin_format, format):
+        if (rank != wanted if wanted is not None else rank < 2) or (desc.origin_format, format) not in LAYOUT_PAIRS:
             return False
         if format in _IMAGES and AXES[desc.origin_format][0] != "N":
             return False

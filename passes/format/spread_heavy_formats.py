@@ -97,8 +97,10 @@ class _Spreading:
     def _go_forward(self, out: NodeOut, layout: Layout) -> list[_Step]:
         found: list[_Step] = []
         for reader in out.node.consumers(out.index):
+            if reader.node in self._decided:
+                continue
             column = self._column(reader.node, reader.index, layout)
-            if column is not None and reader.node not in self._decided:
+            if column is not None:
                 found += self._settle(reader.node, column)
         return found[::-1]
 
