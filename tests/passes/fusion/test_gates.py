@@ -55,6 +55,8 @@ GELUS = [
 ] + [
     "%a = Mul(%x, %inverse)\n%e = Erf(%a)\n%h = Mul(%e, %half)\n%g = Add(%h, %half)\n%y = Mul(%x, %g)",
     "%a = Mul(%x, %inverse)\n%e = Erf(%a)\n%h = Mul(%x, %half)\n%g = Mul(%h, %e)\n%y = Add(%g, %h)",
+    "%n = Neg(%x)\n%a = Mul(%n, %inverse)\n%e = Erfc(%a)\n%h = Mul(%x, %half)\n%y = Mul(%h, %e)",
+    "%n = RealDiv(%x, %root)\n%a = Neg(%n)\n%e = Erfc(%a)\n%h = Mul(%e, %half)\n%y = Mul(%x, %h)",
 ]
 
 CUBES = [
