@@ -11,7 +11,7 @@ from parsers.tensorflow.node_builder import NodeBuilder
 
 @maps("Placeholder", "PlaceholderV2", inputs=0)
 def placeholder(n: NodeBuilder) -> Mapped:
-    """Before: Placeholder. After: Data. Those of the graph itself have been added as its inputs before any node."""
+    """Before: Placeholder. After: Data, which is there before any node."""
     raise n.fail("only a graph itself can have inputs")
 
 

@@ -92,7 +92,7 @@ def depthwise_conv(n: NodeBuilder) -> Mapped:
 
 @maps("Conv2DBackpropInput", inputs=3)
 def conv2d_backprop_input(n: NodeBuilder) -> Mapped:
-    """Before: Conv2DBackpropInput(input_sizes, filter, out_backprop). After: the same."""
+    """Before: Conv2DBackpropInput(input_sizes, filter, out_backprop). After: Conv2DBackpropInput."""
     return n.add("Conv2DBackpropInput", *n.inputs, groups=1, **conv_attributes(n, PLANAR))
 
 

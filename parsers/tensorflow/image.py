@@ -53,7 +53,7 @@ def resize_bicubic(n: NodeBuilder) -> Mapped:
 
 @maps("ExtractImagePatches", inputs=1)
 def extract_image_patches(n: NodeBuilder) -> Mapped:
-    """Before: ExtractImagePatches. After: the same."""
+    """Before: ExtractImagePatches. After: ExtractImagePatches."""
     sizes: dict[str, Any] = {name: n.numbers(name) for name in ("ksizes", "strides", "rates")}
     return n.add("ExtractImagePatches", n.need(0), padding=n.choice("padding", "VALID", "SAME"), **sizes)
 

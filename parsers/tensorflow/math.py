@@ -30,7 +30,7 @@ maps_rows(
 
 @maps("AddN", "AccumulateNV2", inputs=(1, None))
 def total(n: NodeBuilder) -> Mapped:
-    """Before: AddN, AccumulateNV2. After: the same, with N inputs."""
+    """Before: AddN, AccumulateNV2. After: AddN, AccumulateNV2."""
     return n.add(n.op_type, *n.inputs, N=len(n.inputs))
 
 
@@ -42,7 +42,7 @@ def einsum(n: NodeBuilder) -> Mapped:
 
 @maps("Xdivy", "Xlogy", "Xlog1py", inputs=2)
 def guarded_product(n: NodeBuilder) -> Mapped:
-    """Before: Xlogy(x, y). After: SelectV2(x == 0, 0, x Log(y)); Xdivy, Xlog1py likewise. 0 wins over what y gives."""
+    """Before: Xlogy(x, y), Xdivy, Xlog1py. After: SelectV2(x == 0, 0, x Log(y)), x / y, x Log1p(y)."""
     x, y = n.need(0), n.need(1)
     zero = n.scalar("Zero", 0, n.dtype(x))
     is_zero = n.add("Equal", x, zero, role="Equal")

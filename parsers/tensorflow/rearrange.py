@@ -50,7 +50,7 @@ def conjugate_transpose(n: NodeBuilder) -> Mapped:
 
 @maps("SpaceToBatch", "BatchToSpace", inputs=2)
 def blocks(n: NodeBuilder) -> Mapped:
-    """Before: SpaceToBatch(x, paddings), BatchToSpace(x, crops) over height and width. After: the ND form."""
+    """Before: SpaceToBatch, BatchToSpace over height and width. After: SpaceToBatchND, BatchToSpaceND."""
     size = n.attr("block_size", int)
     return n.add(f"{n.op_type}ND", n.need(0), n.index("BlockShape", [size, size]), n.need(1))
 
