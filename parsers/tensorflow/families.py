@@ -3,6 +3,7 @@
 from parsers.tensorflow import (
     activation,
     boundary,
+    control,
     conv,
     image,
     loss,
@@ -22,6 +23,7 @@ from parsers.tensorflow import (
 FAMILIES = (
     activation,
     boundary,
+    control,
     conv,
     image,
     loss,

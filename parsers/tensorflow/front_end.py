@@ -12,13 +12,15 @@ from ge.session import CompileSession
 from parsers.model_inputs import check_given, check_input_names, fed_desc
 from parsers.refusal import CheckedNode, refuse
 from parsers.tensorflow import families
+from parsers.tensorflow.control_flow import raise_graph
 from parsers.tensorflow.data_types import data_type
+from parsers.tensorflow.functions import FunctionLibrary
 from parsers.tensorflow.graph_builder import GraphBuilder, ModelContext
 from parsers.tensorflow.model import LoadedModel, Source, load_model
 from parsers.tensorflow.model_inputs import INPUT_OPS, TfInput, read_input, with_inner_inputs
 from parsers.tensorflow.out_nodes import requested_nodes, set_outputs
-from parsers.tensorflow.precheck import check_nodes
-from parsers.tensorflow.tf_graph import TfGraph, TfNode, read_graph
+from parsers.tensorflow.precheck import check_functions, check_nodes
+from parsers.tensorflow.tf_graph import Reference, TfGraph, TfNode, read_graph
 from parsers.tensorflow.trimming import default_outputs, leftovers_in_words, needed_nodes, unread_inputs
 
 __all__ = ["families", "parse", "precheck"]
@@ -50,11 +52,12 @@ def parse(source: Source, session: CompileSession) -> Graph:
     if options.mode is not Mode.TO_JSON:  # a listing may show open dimensions
         check_given(inputs, options.input_shape)
 
-    context = ModelContext(session, opened.loaded.pieces, opened.graph.functions)
+    nodes, outputs = _raised(opened, session)
+    context = ModelContext(session, opened.loaded.pieces, FunctionLibrary(opened.graph.functions))
     builder = GraphBuilder(context, Graph("graph"))
     _add_inputs(builder, inputs)
-    builder.add_nodes(opened.nodes)
-    set_outputs(builder, options.out_nodes, opened.outputs)
+    builder.add_nodes(nodes)
+    set_outputs(builder, options.out_nodes, outputs)
     return builder.graph
 
 
@@ -92,7 +95,28 @@ def _open(source: Source, session: CompileSession) -> _Opened:
 
 def _checked(opened: _Opened) -> list[CheckedNode]:
     known = {node.name for node in opened.graph.nodes}
-    return check_nodes(opened.nodes, known, Counter(node.name for node in opened.graph.nodes))
+    library = FunctionLibrary(opened.graph.functions)
+    checked = check_nodes(opened.nodes, known, Counter(node.name for node in opened.graph.nodes), library)
+    return checked + check_functions(opened.nodes, library)
+
+
+def _raised(opened: _Opened, session: CompileSession) -> tuple[list[TfNode], list[TfNode]]:
+    """Return the nodes and the outputs with loops and branches in place of the nodes that they are made of.
+
+    What lies inside of them is no output, though nobody reads it. Raises E13031 when there is no other.
+    """
+    requested = [Reference(item.name, item.index or 0) for item in session.options.out_nodes]
+    nodes = raise_graph(opened.nodes, requested)
+    known = {node.name for node in nodes}
+    outputs = [node for node in opened.outputs if node.name in known]
+    if not requested and not outputs:
+        raise ReportedError(
+            "E13031",
+            reason="all nodes that nobody reads are inside of loops and branches",
+            solution="Name the outputs with --out_nodes.",
+        )
+    names = [reference.node for reference in requested] or [node.name for node in outputs]
+    return needed_nodes(nodes, names), outputs
 
 
 def _add_inputs(builder: GraphBuilder, inputs: list[TfInput]) -> None:

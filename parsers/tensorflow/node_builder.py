@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from ge.graph import DataType, NodeOut
@@ -10,8 +11,9 @@ from parsers.knowledge import Array
 from parsers.mapped_node import MappedNode, Source
 from parsers.tensorflow import graph_def_pb2 as pb
 from parsers.tensorflow.data_types import data_type
+from parsers.tensorflow.functions import Called
 from parsers.tensorflow.tensors import read_tensor
-from parsers.tensorflow.tf_graph import TfNode
+from parsers.tensorflow.tf_graph import TfBody, TfNode
 
 if TYPE_CHECKING:
     from parsers.tensorflow.graph_builder import GraphBuilder
@@ -45,6 +47,41 @@ class NodeBuilder(MappedNode):
     def input_name(self, index: int) -> str:
         """Return what the file calls an input."""
         return str(self.node.inputs[index])
+
+    def sources(self) -> list[NodeOut]:
+        """Return the producers of all inputs."""
+        return [self.need(k) for k in range(len(self.inputs))]
+
+    # -- what it calls -----------------------------------------------------------------------------------------------
+    def body(self, formal: str, n_arguments: int, n_results: int | None = None) -> TfBody:
+        """Return what the node calls as ``formal``: its own body, or the function that the attribute names.
+
+        Raises E11010 unless it takes and gives so many tensors.
+        """
+        found = self.node.bodies.get(formal)
+        if found is not None:
+            return self.checked(found, n_arguments, n_results)
+        value = self.node.attributes.get(formal)
+        if value is None or value.WhichOneof("value") != "func":
+            raise self.fail(f"attribute {formal} must name a function")
+        called = Called(value.func.name, dict(value.func.attr))
+        return self.checked(self.builder.context.functions.body(called), n_arguments, n_results)
+
+    def checked(self, body: TfBody, n_arguments: int, n_results: int | None = None) -> TfBody:
+        """Return ``body``. Raises E11010 unless it takes and gives so many tensors."""
+        what = f"function {body.function}" if body.function else "its body"
+        if len(body.arguments) != n_arguments:
+            raise self.fail(f"{what} takes {len(body.arguments)} tensors, but is given {n_arguments}")
+        if n_results is not None and len(body.results) != n_results:
+            raise self.fail(f"{what} gives {len(body.results)} tensors, but must give {n_results}")
+        return body
+
+    def inside(self, builder: GraphBuilder) -> NodeBuilder:
+        """Return what adds nodes to a body of this node. Inputs and attributes stay those of the node."""
+        inner = copy(self)
+        inner.builder = builder
+        inner.name = f"{builder.prefix}{self.node.name}"
+        return inner
 
     # -- attributes --------------------------------------------------------------------------------------------------
     def has_attr(self, name: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Sequence
 
 from ge.errors import ReportedError
 from parsers.refusal import CheckedNode
+from parsers.tensorflow.functions import FunctionLibrary, functions_in
 from parsers.tensorflow.mapping import find_mapping
 from parsers.tensorflow.tf_graph import TfNode
 from parsers.tensorflow.trimming import is_leftover
@@ -22,12 +23,42 @@ _UNFROZEN = (
 _UNFED = "Tables live outside of a frozen graph: look the values up before, and feed what was found."
 
 
-def check_nodes(nodes: Sequence[TfNode], known: Collection[str], uses: Counter[str]) -> list[CheckedNode]:
+def check_nodes(
+    nodes: Sequence[TfNode], known: Collection[str], uses: Counter[str], library: FunctionLibrary, prefix: str = ""
+) -> list[CheckedNode]:
     """Check ``nodes``; ``known`` are the names that they may read, ``uses`` says how often the file has each name."""
-    return [CheckedNode(node.name, node.op, tuple(_causes(node, known, uses))) for node in nodes]
+    return [CheckedNode(prefix + node.name, node.op, tuple(_causes(node, known, uses, library))) for node in nodes]
 
 
-def _causes(node: TfNode, known: Collection[str], uses: Counter[str]) -> list[ReportedError]:
+def check_functions(nodes: Sequence[TfNode], library: FunctionLibrary) -> list[CheckedNode]:
+    """Check the nodes of all functions that ``nodes`` call, or that these call; they are named ``<function>/<node>``.
+
+    A function that is not there is a cause of the first node that names it.
+    """
+    checked: list[CheckedNode] = []
+    seen: set[str] = set()
+    waiting = deque((node, "") for node in nodes)
+    while waiting:
+        node, prefix = waiting.popleft()
+        for name in _called(node, library):
+            if name in seen:
+                continue
+            seen.add(name)
+            if name not in library:
+                missing = ReportedError("E12013", functionname=name)
+                checked.append(CheckedNode(prefix + node.name, node.op, (missing,)))
+                continue
+            inner, known = library.nodes(name)
+            checked += check_nodes(inner, known, Counter(node.name for node in inner), library, f"{name}/")
+            waiting += [(node, f"{name}/") for node in inner]
+    return checked
+
+
+def _called(node: TfNode, library: FunctionLibrary) -> list[str]:
+    return [*([node.op] if node.op in library else []), *(called.name for called in functions_in(node))]
+
+
+def _causes(node: TfNode, known: Collection[str], uses: Counter[str], library: FunctionLibrary) -> list[ReportedError]:
     causes = [ReportedError("E13009", opname=node.name)] if uses[node.name] > 1 else []
     causes += node.faults
     missing = [str(reference) for reference in node.inputs if reference.node not in known]
@@ -35,7 +66,7 @@ def _causes(node: TfNode, known: Collection[str], uses: Counter[str]) -> list[Re
     causes += [ReportedError("E12009", inputopname=name, opname=node.name) for name in missing]
     entry = find_mapping(node.op)
     if entry is None:
-        return [*causes, _unsupported(node)]
+        return causes if node.op in library else [*causes, _unsupported(node)]
     count = len(node.inputs)
     if not node.faults and (count < entry.least or (entry.most is not None and count > entry.most)):
         causes.append(_wrong_count(node, entry.least, entry.most))

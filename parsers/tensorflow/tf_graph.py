@@ -33,6 +33,8 @@ class TfNode:
     controls: tuple[str, ...]
     attributes: Mapping[str, pb.AttrValue]
     faults: tuple[ReportedError, ...] = ()
+    bodies: Mapping[str, TfBody] = field(default_factory=dict)
+    """What the node calls, by formal name, where it is not a function of the library."""
 
     def producers(self) -> Iterable[str]:
         """Names of the nodes that must be there before this one, those of control edges last."""
@@ -42,6 +44,20 @@ class TfNode:
     def without_inputs(self, op: str, attributes: Mapping[str, pb.AttrValue]) -> TfNode:
         """Return a node of the same name and another type that reads nothing."""
         return replace(self, op=op, inputs=(), controls=(), attributes=attributes, faults=())
+
+
+@dataclass(frozen=True, eq=False)
+class TfBody:
+    """What a node calls: a function, a branch, the turn of a loop, or its condition.
+
+    Per argument ``arguments`` has the references under which the nodes read it. A body reads nothing else from outside.
+    ``function`` is empty for bodies that are no function of the library.
+    """
+
+    arguments: Sequence[Sequence[Reference]]
+    nodes: Sequence[TfNode]
+    results: Sequence[Reference]
+    function: str = ""
 
 
 @dataclass(frozen=True, eq=False)
