@@ -112,7 +112,7 @@ def test_both_views_of_every_tensor_are_shown(digits_model: Path, monkeypatch: p
     monkeypatch.setenv("DUMP_GE_GRAPH", "2")
     atc.compile_model(
         digits_model, framework=5, soc_version="Ascend310P3", precision_mode_v2="origin",
-        input_fp16_nodes="image", is_input_adjust_hw_layout="true",
+        input_fp16_nodes="image", is_input_adjust_hw_layout="true", format_refinement=0,
     )  # fmt: skip
     model = text_format.Parse(Path("ge_onnx_00000000_graph_0_Build.pbtxt").read_text(), onnx.ModelProto())
     found = {}
