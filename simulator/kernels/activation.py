@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ge.graph.types import DataType
-from simulator.kernels.blocks import Formula, elementwise
+from ge.graph.types import NARROW_FLOATS, DataType, numpy_dtype
+from simulator.kernels.blocks import BLOCK_ELEMENTS, Formula, elementwise
 from simulator.kernels.math import formula
-from simulator.kernels.registry import FLOATS, Array, Kernel, KernelRequest, kernel
+from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, kernel
 
 SELU_ALPHA = 1.6732632423543772
 SELU_GAMMA = 1.0507009873554805
@@ -46,9 +46,29 @@ def softplus(x: Array, magnitude: Array, out: Array) -> None:
 @kernel("Relu", "Relu6", dtypes=FLOATS | {DataType.DT_INT8, DataType.DT_INT32, DataType.DT_INT64, DataType.DT_UINT8})
 def build_relu(request: KernelRequest) -> Kernel:
     """Bind Relu and Relu6."""
+    if request.type == "Relu" and request.dtype() in NARROW_FLOATS:
+        return _narrow_relu(request)
     if request.type == "Relu":
         return elementwise("relu", request, _relu, is_one_step=True)
     return elementwise("relu6", request, _relu6)
+
+
+def _narrow_relu(request: KernelRequest) -> Kernel:
+    """Bind Relu of floats of 16 bits without widening: from -0 to minus infinity, as unsigned numbers, becomes 0."""
+    infinity = np.array(np.inf, numpy_dtype(request.dtype())).view(np.uint16)
+    layout = ScratchLayout()
+    take_behind, take_flags = layout.take([BLOCK_ELEMENTS], np.uint16), layout.take([BLOCK_ELEMENTS], np.bool_)
+
+    def run(inputs: Inputs, outputs: Outputs, scratch: Array) -> None:
+        x, y = (array.reshape(-1).view(np.uint16) for array in (inputs[0], outputs[0]))
+        for start in range(0, len(x), BLOCK_ELEMENTS):
+            part = x[start : start + BLOCK_ELEMENTS]
+            behind, is_kept = take_behind(scratch)[: len(part)], take_flags(scratch)[: len(part)]
+            np.subtract(part, 0x8000, out=behind)
+            np.greater(behind, infinity, out=is_kept)  # positive numbers wrap around; NaN of either sign stays
+            np.multiply(part, is_kept, out=y[start : start + BLOCK_ELEMENTS])
+
+    return Kernel("relu-bits", run, layout.size, is_in_place_safe=True)
 
 
 @formula("Sigmoid")

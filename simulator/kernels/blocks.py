@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ge.graph.types import NARROW_FLOATS, DataType, numpy_dtype
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout
 
 Formula = Callable[..., Any]
@@ -141,12 +142,12 @@ def elementwise(
             for i, is_wide in enumerate(is_widened):
                 if is_wide:
                     block = wide_blocks[i][: blocks[i].size].reshape(blocks[i].shape)
-                    np.copyto(block, blocks[i], casting="unsafe")
+                    convert(block, blocks[i])
                     blocks[i] = block
             size, shape = target.size, target.shape
             place = round_block[:size].reshape(shape) if is_rounded else target
             formula(*blocks, *[t[:size].reshape(shape) for t in temps], out=place)
             if is_rounded:
-                np.copyto(target, place, casting="unsafe")
+                convert(target, place)
 
     return Kernel(name, run, layout.size, is_in_place_safe=True)

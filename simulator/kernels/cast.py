@@ -9,6 +9,7 @@ import numpy as np
 from ge.graph.types import DataType, numpy_dtype
 from ge.ops.cast import CLIP
 from simulator.kernels.blocks import compute_dtype, elementwise
+from simulator.kernels.halves import convert
 from simulator.kernels.math import BOOLS, INTEGERS, NUMBERS
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, kernel
 
@@ -40,7 +41,7 @@ def build_cast(request: KernelRequest) -> Kernel | None:
         return None  # numpy would round twice
 
     def run(inputs: Inputs, outputs: Outputs, scratch: Array) -> None:
-        np.copyto(outputs[0], inputs[0], casting="unsafe")
+        convert(outputs[0], inputs[0])
 
     is_same_size = numpy_dtype(source).itemsize == numpy_dtype(target).itemsize
     return Kernel("cast", run, is_in_place_safe=is_same_size)

@@ -24,6 +24,7 @@ import numpy as np
 from ge.graph.types import DataType, numpy_dtype
 from ge.ops.conv import conv_windows
 from ge.ops.window import Window
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, kernel
 
 COLUMN_BYTES = 4 << 20
@@ -166,7 +167,7 @@ class Staging:
             width = min(part.shape[-1], target.shape[-1] - k)
             where: tuple[Any, ...] = (*inside, phase) if self.phases > 1 else tuple(inside)
             where = (*where, slice(k, k + width))
-            np.copyto(target[where], part[..., :width])
+            convert(target[where], part[..., :width])
 
 
 # -- unfolding ---------------------------------------------------------------------------------------------------------
@@ -314,7 +315,7 @@ def _unfolding(work: Convolution, request: KernelRequest) -> Kernel:
                 if bias is not None:
                     np.add(result, bias, out=result)
                 if result is not target:
-                    np.copyto(target, result, casting="same_kind")
+                    convert(target, result)
 
     size = work.outputs // work.groups * work.depth * prod(how.taps) * how.block * plane
     return Kernel("conv-unfolded-rows" if is_split else "conv-unfolded", run, layout.size, product_size=size)
@@ -402,10 +403,10 @@ def _depthwise(work: Convolution) -> Kernel:
                 result = sums.reshape(size, *pitches)[kept]
                 target = ys[sample, channels]
                 if bias is None:
-                    np.copyto(target, result, casting="same_kind")
+                    convert(target, result)
                 elif work.is_narrow:
                     np.add(result, bias[channels].reshape(size, *[1] * n), out=result)
-                    np.copyto(target, result, casting="same_kind")
+                    convert(target, result)
                 else:
                     np.add(result, bias[channels].reshape(size, *[1] * n), out=target)
 

@@ -12,6 +12,7 @@ import numpy as np
 from ge.graph.types import DataType, numpy_dtype
 from ge.ops.conv_transpose import requested_sizes, transposed_windows
 from simulator.kernels.blocks import compute_dtype
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, kernel
 from simulator.kernels.taps import Tap, clipped_taps
 
@@ -70,7 +71,7 @@ def _build(request: KernelRequest, x: int, filter: int, bias: int | None) -> Ker
                 operand = sample[:, rows].reshape(groups, inputs, -1)
                 if is_narrow:
                     wide = wide_rows(scratch)[: operand.size].reshape(operand.shape)
-                    np.copyto(wide, operand, casting="unsafe")
+                    convert(wide, operand)
                     operand = wide
                 size = groups * outputs * prod(kernel_shape) * operand.shape[2]
                 spread = spread_rows(scratch)[:size].reshape(groups, -1, operand.shape[2])
@@ -79,7 +80,7 @@ def _build(request: KernelRequest, x: int, filter: int, bias: int | None) -> Ker
                 for combination in taps:
                     _gather(parts, combination, rows, total)
             if is_narrow:
-                np.copyto(target, total, casting="unsafe")
+                convert(target, total)
 
     size = inputs * outputs * prod(kernel_shape) * block * inner
     return Kernel("conv-transposed", run, layout.size, product_size=size)

@@ -41,7 +41,7 @@ class _Buffers(threading.local):
 
     def __init__(self) -> None:
         self.magnitude, self.small = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.float32)
-        self.bits = np.empty(BLOCK, np.uint32)
+        self.bits, self.flags = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.bool_)
         self.halves, self.signs = np.empty(BLOCK, np.uint16), np.empty(BLOCK, np.uint16)
 
 
@@ -117,7 +117,8 @@ def _round(target: Array, source: Array) -> None:
 
 def _is_mixed(bits: Array, magnitude: int, smallest: Any) -> bool:
     """Tell by a sample whether more than a few numbers are zero or below the normal range, where numpy is slow."""
-    sample = bits[:: max(len(bits) // _SAMPLE, 1)] & magnitude
+    middle = len(bits) // 2
+    sample = bits[middle : middle + _SAMPLE] & magnitude
     return int(np.count_nonzero(sample < smallest)) * 32 > len(sample)
 
 
@@ -141,9 +142,9 @@ def _widen(target: Array, source: Array) -> None:
     np.copyto(bits, signs)
     np.left_shift(bits, 13, out=bits)
     np.subtract(signs, 1, out=signs)
-    if signs.min() < 0x3FF:
+    if np.count_nonzero(np.less(signs, 0x3FF, out=memory.flags[:size])) * 64 > size:
         _scale_small(flat, memory.small[:size], memory.bits[:size])
-    else:  # nothing below the normal range, which processors are slow with
+    else:  # next to nothing below the normal range, which processors are slow with
         np.multiply(flat, _FROM_HALF, out=flat)
     np.bitwise_and(halves, 0x8000, out=signs)
     upper = memory.bits[:size]

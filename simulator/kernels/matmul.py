@@ -10,6 +10,7 @@ import numpy as np
 
 from ge.graph.types import numpy_dtype
 from simulator.kernels.blocks import compute_dtype
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, kernel
 
 BLOCK_ELEMENTS = 1 << 18
@@ -80,18 +81,18 @@ def _narrow(request: KernelRequest, swaps: tuple[bool, ...]) -> Kernel:
             left, right = x1[picks[0](batch)], x2[picks[1](batch)]
             if known is None:
                 wide = second_matrix(scratch)
-                np.copyto(wide, right, casting="unsafe")
+                convert(wide, right)
                 right = wide
             for start in range(0, rows, block):
                 stop = min(start + block, rows)
                 part, result = first_block(scratch)[: stop - start], result_block(scratch)[: stop - start]
-                np.copyto(part, left[start:stop], casting="unsafe")
+                convert(part, left[start:stop])
                 np.matmul(part, right, out=result)
                 if bias is not None:
                     # the rows of the first operand are no longer needed; a bias of `columns` may be wider than they
                     for row, addend in zip(result, bias[batch][start:stop], strict=True):
                         np.add(row, addend, out=row)
-                np.copyto(outputs[0][batch][start:stop], result, casting="unsafe")
+                convert(outputs[0][batch][start:stop], result)
 
     return Kernel("matmul-widened", run, layout.size, product_size=block * depth * columns)
 

@@ -12,6 +12,7 @@ from ge.graph import DataType, TensorDesc
 from ge.graph.types import data_type_of, numpy_dtype
 from ge.ops.layout import channel_axis
 from simulator.kernels.blocks import compute_dtype, elementwise, row_sums
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, kernel
 
 BLOCK_ELEMENTS = 32768
@@ -171,7 +172,7 @@ def _standardising(
             source, target = x[rows], y[rows]
             if is_narrow:
                 source, target = wide(scratch)[:size], results(scratch)[:size]
-                np.copyto(source, x[rows], casting="unsafe")
+                convert(source, x[rows])
             mean, square = means(scratch)[:size], squares(scratch)[:size]
             centred = source
             if how.is_centred:
@@ -192,7 +193,7 @@ def _standardising(
             np.multiply(centred, square.reshape(-1, 1), out=target)
             _apply(target, scale, shift, start, how)
             if is_narrow:
-                np.copyto(y[rows], target, casting="unsafe")
+                convert(y[rows], target)
 
     return Kernel(name, run, layout.size)
 
@@ -243,7 +244,7 @@ def build_lrn(request: KernelRequest) -> Kernel | None:
                 columns = slice(start, min(start + block, positions))
                 dims = (channels, columns.stop - start)
                 source, square, total = (take(scratch)[: prod(dims)].reshape(dims) for take in (wide, squares, sums))
-                np.copyto(source, x[sample, :, columns], casting="unsafe")
+                convert(source, x[sample, :, columns])
                 np.square(source, out=square)
                 np.copyto(total, square)
                 for shift in shifts:
@@ -256,7 +257,7 @@ def build_lrn(request: KernelRequest) -> Kernel | None:
                 target = square if is_narrow else y[sample, :, columns]
                 np.divide(source, total, out=target)
                 if is_narrow:
-                    np.copyto(y[sample, :, columns], target, casting="unsafe")
+                    convert(y[sample, :, columns], target)
 
     return Kernel("lrn", run, layout.size)
 

@@ -18,6 +18,7 @@ from ge.ops.layout import channel_axis, shape_channels_first
 from ge.ops.pool import lowest, pool_windows, tap_counts
 from ge.ops.window import Window
 from simulator.kernels.blocks import compute_dtype
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, kernel
 from simulator.kernels.taps import clipped_taps
 
@@ -218,7 +219,7 @@ def _by_axis(what: Pooling) -> Kernel:
             source, target = x[start:stop], y[start:stop]
             if what.is_narrow:
                 wide = widened(scratch)[: stop - start]
-                np.copyto(wide, source, casting="unsafe")
+                convert(wide, source)
                 source = wide
             for number, step in enumerate(steps):
                 is_last = number == len(steps) - 1
@@ -228,7 +229,7 @@ def _by_axis(what: Pooling) -> Kernel:
             if what.divisors is not None:
                 np.divide(source, what.divisors, out=source)
             if what.is_narrow:
-                np.copyto(target, source, casting="unsafe")
+                convert(target, source)
 
     return Kernel(what.name, run, layout.size)
 
@@ -260,7 +261,7 @@ def _flat(what: Pooling) -> Kernel:
             first, second = (take(scratch)[: stop - start] for take in rows)
             if is_padded:
                 first.fill(what.fill)
-            np.copyto(first[inside], x[start:stop], casting="unsafe")
+            convert(first[inside], x[start:stop])
             current, other = first, second
             length = first.size
             for along in shifts:
@@ -270,10 +271,10 @@ def _flat(what: Pooling) -> Kernel:
                     current, other, length = _sums(current, other, length, along)
             result = current[wanted]
             if what.divisors is None:
-                np.copyto(y[start:stop], result, casting="unsafe")
+                convert(y[start:stop], result)
             elif what.is_narrow:
                 np.divide(result, what.divisors, out=result)
-                np.copyto(y[start:stop], result, casting="unsafe")
+                convert(y[start:stop], result)
             else:
                 np.divide(result, what.divisors, out=y[start:stop])
 

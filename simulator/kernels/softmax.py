@@ -9,6 +9,7 @@ import numpy as np
 from ge.graph.types import numpy_dtype
 from ge.ops.softmax import takes_masked_rows
 from simulator.kernels.blocks import compute_dtype, row_sums
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, kernel
 
 BLOCK_ELEMENTS = 32768
@@ -49,7 +50,7 @@ def build_softmax(request: KernelRequest) -> Kernel | None:
             source, target, total = x[rows], y[rows], totals(scratch)[:size]
             if is_narrow:
                 source = wide(scratch)[:size]
-                np.copyto(source, x[rows], casting="unsafe")
+                convert(source, x[rows])
             if takes_masked:
                 np.maximum(source, lowest, out=source)
             result = results(scratch)[:size] if is_rounded else target
@@ -58,7 +59,7 @@ def build_softmax(request: KernelRequest) -> Kernel | None:
             power = powers(scratch)[:size] if is_log else result
             np.exp(result, out=power)
             if is_stepwise:
-                np.copyto(target, power, casting="unsafe")
+                convert(target, power)
                 np.copyto(power, target)
             if inner == 1:
                 sum_rows(power[..., 0], total[..., 0])
@@ -72,7 +73,7 @@ def build_softmax(request: KernelRequest) -> Kernel | None:
             else:
                 np.divide(result, total, out=result)
             if is_rounded:
-                np.copyto(target, result, casting="unsafe")
+                convert(target, result)
 
     return Kernel("log-softmax" if is_log else "softmax", run, layout.size, is_in_place_safe=True)
 

@@ -17,7 +17,7 @@ from simulator.loader import load
 from simulator.steps import Step
 from tests.simulator.planned_model import plan_model
 from tests.simulator.storage_model import C04, NC1HWC0, NCDHW, NCHW, ND, NDC1HWC0, NZ, Laid, StorageCase, default_origin
-from tests.simulator.test_allocation import LARGE, SLACK, SMALL, floats, half, ints, window
+from tests.simulator.test_allocation import SLACK, floats, half, ints, window
 
 Case = tuple[str, Callable[[int], Sequence[Any]], dict[str, Any], Sequence[int], int, Format]
 VOLUME = {"strides": [1] * 5, "pads": [1] * 6, "dilations": [1] * 5, "groups": 1, "data_format": "NCDHW"}
@@ -93,6 +93,7 @@ CASES: dict[str, Case] = {
     "matmul transposed": ("MatMulV2", lambda n: [floats(100, n), floats(100, 120)], {"transpose_x1": True}, [], 1, NZ),
 }  # fmt: skip
 WITHOUT_HALF = {"resize"}
+SMALL, LARGE = 80, 320
 
 
 def step_of(case: Case, size: int, is_half: bool) -> tuple[Step, list[np.ndarray]]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import Array, ScratchLayout
 from simulator.kernels.storage.convolution import Convolution
 from simulator.kernels.storage.layout import copy_runs
@@ -226,7 +227,7 @@ class Columns:
         if self.work.offset:
             np.subtract(source, self.work.offset, out=target, dtype=self.work.computed)
         else:
-            np.copyto(target, source, casting="unsafe")
+            convert(target, source)
 
     def _gather(self, part: Part, x: Array, target: Array) -> None:
         """Copy lanes of ``x`` [blocks, h, w, lanes] to [groups, 1, h, w, lanes of the part], of equal type."""

@@ -18,6 +18,7 @@ from ge.graph import DataType, Format
 from ge.graph.types import numpy_dtype
 from ge.ops.conv import conv_windows
 from ge.ops.window import Window
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout
 from simulator.kernels.storage.columns import Columns
 from simulator.kernels.storage.convolution import TRIVIAL, Convolution, compute_dtype
@@ -203,7 +204,7 @@ class _Sums:
             np.add(known, self._bias(scratch), out=known)
         if self.is_rounded:
             rounded = self._rounded(scratch)[:count]
-            np.copyto(rounded, rows, casting="unsafe")
+            convert(rounded, rows)
             rows = rounded
         from_rows(rows, y)
 

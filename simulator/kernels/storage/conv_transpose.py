@@ -18,6 +18,7 @@ from ge.graph import Format
 from ge.graph.types import numpy_dtype
 from ge.ops.conv_transpose import requested_sizes, transposed_windows
 from ge.ops.window import Window
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout
 from simulator.kernels.storage.convolution import compute_dtype
 from simulator.kernels.storage.filters import StoredFilter
@@ -132,7 +133,7 @@ def _spreading(
             sums = total
             if result != computed:
                 sums = take_rounded(scratch)
-                np.copyto(sums, total, casting="unsafe")
+                convert(sums, total)
             from_rows(sums, y.reshape(out_blocks, space, out_lanes))
 
     size = what.depth * what.filters * what.taps * block * columns
@@ -144,7 +145,7 @@ def _rows_of(part: Array, wide: Array, rows: Array, offset: int) -> Array:
     blocks, lanes = part.shape[0], part.shape[-1]
     if part.dtype != rows.dtype:
         staged = wide[: part.size].reshape(part.shape)
-        np.subtract(part, offset, out=staged, dtype=rows.dtype) if offset else np.copyto(staged, part, casting="unsafe")
+        np.subtract(part, offset, out=staged, dtype=rows.dtype) if offset else convert(staged, part)
         part = staged
     positions = part.size // (blocks * lanes)
     found = rows[:positions]

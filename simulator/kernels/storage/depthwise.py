@@ -12,6 +12,7 @@ from itertools import product
 import numpy as np
 
 from ge.ops.window import Window
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout
 from simulator.kernels.storage.convolution import Convolution
 from simulator.kernels.storage.filters import StoredFilter
@@ -80,10 +81,10 @@ def build_depthwise(work: Convolution, stored: StoredFilter, request: KernelRequ
                     wanted = sums.reshape(size, rows, how.reach, lanes)[:, :, :: how.step]
                     target = y[sample, part, row : row + rows]
                     if bias is None:
-                        np.copyto(target, wanted, casting="unsafe")
+                        convert(target, wanted)
                     elif is_rounded:
                         np.add(wanted, bias[part, np.newaxis], out=wanted)
-                        np.copyto(target, wanted, casting="unsafe")
+                        convert(target, wanted)
                     else:
                         np.add(wanted, bias[part, np.newaxis], out=target)
         if work.channels % lanes:
@@ -126,7 +127,7 @@ def _stage(how: _Plan, x: Array, first: int, staged: Array) -> None:
         if how.work.offset:
             np.subtract(part[:, :, :width], how.work.offset, out=target, dtype=how.work.computed)
         else:
-            np.copyto(target, part[:, :, :width], casting="unsafe")
+            convert(target, part[:, :, :width])
 
 
 def _first_of_phase(columns: Window, phases: int, phase: int) -> tuple[int, int]:

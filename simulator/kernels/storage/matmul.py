@@ -15,6 +15,7 @@ import numpy as np
 from ge.graph import DataType, Format, TensorDesc
 from ge.graph.types import numpy_dtype
 from ge.ops.format_columns_selectors import MATRIX_PRODUCTS
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout
 from simulator.kernels.storage.layout import from_rows, storage_kernel, to_rows
 
@@ -71,7 +72,7 @@ class _Gatherer:
         """Return [blocks, rows, lanes] as rows [rows, blocks x lanes]."""
         if self.is_widened:
             wide = self._wide(scratch)[: part.size].reshape(part.shape)
-            np.copyto(wide, part, casting="unsafe")
+            convert(wide, part)
             part = wide
         rows = self._rows(scratch)[: part.size].reshape(part.shape[1], -1)
         to_rows(part, rows)
@@ -181,7 +182,7 @@ class _Product:
                     if bias is not None:
                         np.add(known, bias[batch][start:stop], out=known, casting="unsafe")
                     if self.is_rounded:
-                        np.copyto(rounded[: stop - start], tile, casting="unsafe")
+                        convert(rounded[: stop - start], tile)
                         tile = rounded[: stop - start]
                     from_rows(tile, y[batch][:, start:stop])
             y[..., result.rows :, :] = 0

@@ -19,6 +19,7 @@ from ge.graph.types import numpy_dtype
 from ge.ops.format_columns_selectors import SPREADING
 from ge.ops.inference import distinct_axes
 from simulator.kernels.blocks import compute_dtype
+from simulator.kernels.halves import convert
 from simulator.kernels.math import BOOLS, NUMBERS
 from simulator.kernels.reduce import LONG_SUM
 from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout
@@ -147,7 +148,7 @@ def _reduction(request: KernelRequest, prepare: Callable[..., Any] | None = None
         x, target = inputs[0], how.target(outputs[0])
         if prepare is not None:
             x = prepared(scratch)
-            np.copyto(x, inputs[0], casting="unsafe")
+            convert(x, inputs[0])
             prepare(x, out=x)
         result = results(scratch) if is_rounded else target
         stages.run(x, result, scratch)
@@ -160,7 +161,7 @@ def _reduction(request: KernelRequest, prepare: Callable[..., Any] | None = None
         if is_mean:
             np.divide(result, how.count, out=result)
         if is_rounded:
-            np.copyto(target, result, casting="unsafe")
+            convert(target, result)
 
     return Kernel(f"reduce-{ufunc.__name__}", run, layout.size)
 
@@ -226,7 +227,7 @@ def build_log_sum_exp(request: KernelRequest) -> Kernel | None:
     def run(inputs: Inputs, outputs: Outputs, scratch: Array) -> None:
         power, peak, total = (take(scratch) for take in (powers, peaks, totals))
         is_finite = flags(scratch)
-        np.copyto(power, inputs[0], casting="unsafe")
+        convert(power, inputs[0])
         largest.run(power, peak, scratch)
         np.isfinite(peak, out=is_finite)
         np.logical_not(is_finite, out=is_finite)
@@ -236,6 +237,6 @@ def build_log_sum_exp(request: KernelRequest) -> Kernel | None:
         total_of.run(power, total, scratch)
         np.log(total, out=total)
         np.add(total, peak, out=total)
-        np.copyto(how.target(outputs[0]), total, casting="unsafe")
+        convert(how.target(outputs[0]), total)
 
     return clearing(Kernel("reduce-log-sum-exp", run, layout.size), request.outputs)

@@ -12,6 +12,7 @@ from ge.formats import AXES
 from ge.graph import Format, TensorDesc
 from ge.graph.types import numpy_dtype
 from ge.ops.resize import Taps, image_taps, resize_taps
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout
 from simulator.kernels.storage.layout import is_image, storage_kernel
 
@@ -116,7 +117,7 @@ class _Resampling:
                 source = x[part]
                 if self.is_widened:
                     source = take["source"](scratch)[:count]
-                    np.copyto(source, x[part], casting="unsafe")
+                    convert(source, x[part])
                 if self.height is not None:
                     rows = take["rows"](scratch)[:count]
                     flat = (count, -1, self.before[1] * self.lanes)
@@ -131,7 +132,7 @@ class _Resampling:
                     info = np.iinfo(self.result)
                     bounded = term[: source.size].reshape(source.shape)
                     source = np.clip(source, info.min, info.max, out=bounded)
-                np.copyto(y[part], source, casting="unsafe")
+                convert(y[part], source)
 
         return Kernel("resize-blocks", run, layout.size)
 

@@ -17,6 +17,7 @@ from ge.graph import Format, TensorDesc
 from ge.graph.types import data_type_of, numpy_dtype
 from ge.ops.format_columns_selectors import SPREADING
 from simulator.kernels.blocks import compute_dtype
+from simulator.kernels.halves import convert
 from simulator.kernels.registry import (
     FLOATS,
     Array,
@@ -203,7 +204,7 @@ def _normalisation(request: KernelRequest, type: str) -> Kernel | None:
                     bias = inputs[4].reshape(-1, tiles.length)
                     np.add(tile, bias[done : done + rows] if len(bias) > 1 else bias, out=tile)
                 if len(outputs) > 3 and outputs[3] is not None:
-                    np.copyto(other, tile, casting="unsafe")
+                    convert(other, tile)
                     copy_runs(outputs[3].transpose(tiles.order)[index], other.reshape(shape))
             else:
                 copy_runs(tile.reshape(shape), turned[0][index])
@@ -213,7 +214,7 @@ def _normalisation(request: KernelRequest, type: str) -> Kernel | None:
                     own[place] = outputs[place].reshape(-1)[done : done + rows]
             kernels(rows).run([tile, *inputs[2 if is_sum else 1 : 4 if is_sum else None]], own, scratch)
             if is_rounded:
-                np.copyto(other, result, casting="unsafe")
+                convert(other, result)
                 result = other
             copy_runs(outputs[0].transpose(tiles.order)[index], result.reshape(shape))
             done += rows
@@ -228,7 +229,7 @@ def _add_up(total: Array, spare: Array, addends: Sequence[Array]) -> None:
         if number:
             np.add(total, spare, out=total)
         else:
-            np.copyto(total, spare, casting="unsafe")
+            convert(total, spare)
 
 
 def _is_over_last_axis(request: KernelRequest, x: TensorDesc) -> bool:
