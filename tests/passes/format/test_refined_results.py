@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from atc.compiler import compile_graph
-from ge.formats import is_private
+from ge.formats import Transfer, is_private
 from ge.graph import Graph, Tensor
 from ge.options import CompileOptions, Environment
 from ge.session import CompileSession
@@ -113,3 +113,37 @@ def test_convolutions_of_all_kinds(few: bool) -> None:
     shapes = [(2, 3, 9, 7), (20, 3, 3, 3), (32, 5, 3, 3), (32,), (32, 4, 2, 2), (32,)]
     inputs = [(numbers.standard_normal(shape) / 3).astype(np.float32) for shape in shapes]
     assert_same(CONVOLUTIONS, {}, inputs, 1e-4, enable_small_channel=few)
+
+
+BLOCK = """graph block(%x: f32[1,16,8,8]@ND, %w: f32[32,16,3,3]@ND, %v: f32[32,32,3,3]@ND, %u: f32[32,16,1,1]@ND) {
+  %a = Conv2D(%x, %w) {strides=[1,1,1,1], pads=[1,1,1,1], data_format="NCHW"}
+  %b = Relu(%a)
+  %c = Conv2D(%b, %v) {strides=[1,1,1,1], pads=[1,1,1,1], data_format="NCHW"}
+  %d = Conv2D(%x, %u) {strides=[1,1,1,1], pads=[0,0,0,0], data_format="NCHW"}
+  %e = Add(%c, %d)
+  %y = Relu(%e)
+  return %y
+}"""
+
+
+def test_a_trans_data_that_only_copies_bytes_is_seen_in_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = np.random.default_rng(11)
+    shapes = [(1, 16, 8, 8), (32, 16, 3, 3), (32, 32, 3, 3), (32, 16, 1, 1)]
+    inputs = [(numbers.standard_normal(shape) / 4).astype(np.float32) for shape in shapes]
+    (expected,) = results(BLOCK, {}, inputs, is_refined=False)
+    (right,) = results(BLOCK, {}, inputs, is_refined=True)
+    tolerance = 1e-4 * float(np.abs(expected).max())
+    assert np.abs(right - expected).max() < tolerance
+    transfer, copied = Transfer.run, []
+
+    def copy(self: Transfer, source: Array, target: Array) -> None:
+        if source.size != target.size:
+            transfer(self, source, target)
+            return
+        copied.append(source.shape)
+        target.reshape(-1)[...] = source.reshape(-1)
+
+    monkeypatch.setattr(Transfer, "run", copy)
+    (wrong,) = results(BLOCK, {}, inputs, is_refined=True)
+    assert (1, 16, 8, 8) in copied
+    assert np.abs(wrong - expected).max() > 10 * tolerance
