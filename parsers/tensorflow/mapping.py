@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ge.ops import lookup
 from parsers.ge_nodes import Mapped
+from parsers.tensorflow.custom import custom_operator, map_custom
 
 if TYPE_CHECKING:
     from parsers.tensorflow.node_builder import NodeBuilder
@@ -87,8 +88,12 @@ def maps_rows(rows: Mapping[str, str | Row]) -> None:
 
 
 def find_mapping(op: str) -> Entry | None:
-    """Return how an operator is mapped; ``None`` when it is not."""
-    return _MAPPINGS.get(op)
+    """Return how an operator is mapped; ``None`` when it is not. Operators of users add to what there is."""
+    found = _MAPPINGS.get(op)
+    if found is not None:
+        return found
+    custom = custom_operator(op)
+    return None if custom is None else Entry(map_custom, custom.signature.min_inputs, custom.signature.max_inputs)
 
 
 def mapped_operators() -> list[str]:
