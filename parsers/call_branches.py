@@ -23,13 +23,12 @@ from parsers.mapped_node import MappedNode
 
 @dataclass(frozen=True)
 class Branch(Generic[B]):
-    """A branch: its formal name, and what adds its nodes to a body and returns the results. ``label`` is for messages.
+    """A branch: its formal name, and what adds its nodes to a body and returns the results.
 
     ``fill`` is given the body and what stands for the captured values inside.
     """
 
     formal: str
-    label: str
     fill: Callable[[B, list[NodeOut]], Sequence[NodeOut]]
     output_names: Sequence[str] = ()
 
@@ -76,7 +75,7 @@ class ChoiceBuilder(Generic[B]):
         for name, branch, result in zip(names, branches, results, strict=True):
             if isinstance(result, ReportedError):
                 if taken is None:
-                    warn(f"node {n.name} ({type}) cannot take its branch [{branch.label}] with these shapes: {result}")
+                    warn(f"node {n.name} ({type}) cannot take its branch [{name}] with these shapes: {result}")
                 self._add_failing(name, branch, known, result)
         return node
 

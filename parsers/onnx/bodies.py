@@ -7,13 +7,13 @@ from functools import partial
 
 from ge.graph import NodeOut
 from parsers import call_bodies
-from parsers.call_bodies import Argument, LoopBuilder, drop_graphs, graph_name, new_graph, set_results
+from parsers.call_bodies import Argument, LoopBuilder, new_graph
 from parsers.onnx.graph_builder import GraphBuilder
 from parsers.onnx.node_builder import NodeBuilder
 from parsers.onnx.onnx_graph import OnnxGraph
 from parsers.onnx.scope import Scope
 
-__all__ = ["Argument", "Body", "Turn", "add_while", "captures", "drop_graphs", "graph_name", "set_results"]
+__all__ = ["Argument", "Body", "Turn", "add_while", "captures"]
 
 
 def captures(n: NodeBuilder, bodies: Sequence[OnnxGraph]) -> list[Argument]:

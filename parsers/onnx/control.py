@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 
-from ge.errors import ReportedError
 from ge.graph import DataType, NodeOut, Shape
-from ge.ops.control import Known
-from parsers.call_bodies import agreed_results
-from parsers.onnx.bodies import Argument, Body, Turn, add_while, captures, drop_graphs, graph_name, set_results
+from parsers.call_branches import Branch, ChoiceBuilder
+from parsers.onnx.bodies import Argument, Body, Turn, add_while, captures
 from parsers.onnx.mapping import Mapped, maps
 from parsers.onnx.node_builder import Array, NodeBuilder
 from parsers.onnx.onnx_graph import OnnxGraph, OnnxValue
@@ -21,14 +22,10 @@ BRANCHES = ("then_branch", "else_branch")
 def if_(n: NodeBuilder) -> Mapped:
     """Before: If(cond) {then_branch, else_branch}. After: If(cond, captures...); captures are sorted by name.
 
-    The branches are the graphs ``<If>_0_then_branch`` and ``<If>_1_else_branch``; each has a Data node per capture,
-    whose ``_parent_node_index`` is the input slot of the If.
-
     A condition that follows from shapes (exporters write "if this dim is 1, squeeze it") decides here: the branch taken
     stands in place of the If. The other one need not even fit the shapes.
 
-    Where only the run decides, a branch that does not fit the shapes (made for other ones: two sample rates in one
-    model) is replaced by XFail, which stops the run that takes it. At least one branch must fit.
+    Where only the run decides, one branch need not fit the shapes; see :class:`ChoiceBuilder`.
     """
     condition = _boolean(n, 0)
     bodies = [n.node.graphs[name] for name in BRANCHES]
@@ -43,62 +40,21 @@ def if_(n: NodeBuilder) -> Mapped:
         n.builder.session.info(f"node {n.name} (If) always takes its {BRANCHES[_taken(decision)]}")
         return n.builder.inline(n, bodies[_taken(decision)])
     captured = captures(n, bodies)
-    node = n.add_call("If", condition, *(argument.source for argument in captured), n_outputs=len(n.outputs))
-    node.subgraphs = [(name, graph_name(n, f"{n.name}_{i}_{name}")) for i, name in enumerate(BRANCHES)]
-    branches = [(name, content) for (_, name), content in zip(node.subgraphs, bodies, strict=True)]
-    results = [_branch(n, name, content, captured) for name, content in branches]
-    faults = [result for result in results if isinstance(result, ReportedError)]
-    found = [result for result in results if not isinstance(result, ReportedError)]
-    if not found or (decision is not None and isinstance(results[_taken(decision)], ReportedError)):
-        raise faults[0]
-    known = agreed_results(n, found)
-    set_results(node, known)
-    for (name, content), result in zip(branches, results, strict=True):
-        if isinstance(result, ReportedError):
-            if decision is None:
-                n.builder.session.warn(
-                    f"node {n.name} (If) cannot take its branch [{name}] with these shapes: {result}"
-                )
-            _add_failing_branch(n, name, content, captured, known, result)
-    return node
+    branches = [
+        Branch(name, partial(_fill, content, captured), [value.name for value in content.outputs])
+        for name, content in zip(BRANCHES, bodies, strict=True)
+    ]
+    taken = None if decision is None else _taken(decision)
+    choice = ChoiceBuilder(n, partial(Body, n), captured)
+    return choice.add("If", condition, branches, len(n.outputs), taken, n.builder.session.warn)
 
 
 def _taken(decision: Array) -> int:
     return 0 if decision.reshape(-1)[0] else 1
 
 
-def _branch(n: NodeBuilder, name: str, content: OnnxGraph, captured: list[Argument]) -> list[Known] | ReportedError:
-    """Build a branch and return what is known of its results, or why it cannot have the shapes at hand."""
-    root = n.builder.graph.root
-    n_others = len(root.subgraphs)
-    body = Body(n, name)
-    given = {a.name: body.add_data(a, slot=1 + index, index=index) for index, a in enumerate(captured)}
-    try:
-        outputs = body.add_graph(content, given)
-    except ReportedError as fault:
-        if fault.code != "E14001":
-            raise
-        drop_graphs(root, n_others)
-        return fault
-    body.finish(outputs, [value.name for value in content.outputs])
-    return [(out.desc.origin_shape, out.desc.data_type) for out in outputs]
-
-
-def _add_failing_branch(
-    n: NodeBuilder, name: str, content: OnnxGraph, captured: list[Argument], known: list[Known], fault: ReportedError
-) -> None:
-    body = Body(n, name)
-    for index, argument in enumerate(captured):
-        body.add_data(argument, slot=1 + index, index=index)
-    failing = body.n.add(
-        "XFail",
-        role="Fail",
-        n_outputs=len(known),
-        reason=fault.message,
-        dtypes=[int(dtype) for _, dtype in known],
-        shapes=[list(shape) for shape, _ in known],
-    )
-    body.finish(list(failing.outputs()), [value.name for value in content.outputs])
+def _fill(content: OnnxGraph, captured: Sequence[Argument], body: Body, inputs: list[NodeOut]) -> list[NodeOut]:
+    return body.add_graph(content, {a.name: source for a, source in zip(captured, inputs, strict=True)})
 
 
 def _boolean(n: NodeBuilder, index: int) -> NodeOut:

@@ -116,7 +116,7 @@ def _choice(
         return n.builder.inline(n, contents[taken], sources)
     captured = _arguments(contents[0], sources)
     branches = [
-        Branch(formal, content.function or formal, partial(_fill, content))
+        Branch(formal, partial(_fill, content))
         for formal, content in zip(formals, contents, strict=True)
     ]
     return ChoiceBuilder(n, partial(open_body, n), captured).add(
