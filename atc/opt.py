@@ -120,7 +120,8 @@ def _run(
 
 
 def _session(input_shape: str, *, is_verifying: bool) -> CompileSession:
-    options = CompileOptions(input_shape=parse_input_shape(input_shape))
+    # a pass that is asked for by name shall do what it is for
+    options = CompileOptions(input_shape=parse_input_shape(input_shape), format_refinement=True)
     return CompileSession(
         options, Environment.read(), lambda line: click.echo(line, err=True), is_verifying=is_verifying
     )

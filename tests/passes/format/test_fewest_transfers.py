@@ -190,7 +190,10 @@ def network_graph(model: onnx.ModelProto) -> tuple[Graph, Driver]:
 
 @pytest.mark.parametrize(
     "name",
-    ["densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "bvlc_alexnet", "vgg19"],
+    [
+        *("inception_v1", "resnet50", "shufflenet", "squeezenet", "bvlc_alexnet", "vgg19"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("densenet121", "inception_v2")),
+    ],
 )
 def test_networks_need_no_more_transfers_than_the_oracle(name: str) -> None:
     graph, driver = network_graph(light_model(f"light_{name}"))
