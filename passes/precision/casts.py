@@ -69,10 +69,9 @@ class ConvertedConstants:
         with np.errstate(all="ignore"):
             for start in range(0, len(flat), step):
                 part = flat[start : start + step]
-                if limit is not None:
-                    beyond = int(np.count_nonzero((np.abs(part) > limit) & np.isfinite(part)))
-                    count += beyond
-                    part = in_range(part, dtype) if beyond or old.size == 1 else part
+                if limit is not None and not (old.size > 1 and part.min() >= -limit and part.max() <= limit):
+                    count += int(np.count_nonzero((np.abs(part) > limit) & np.isfinite(part)))
+                    part = in_range(part, dtype)
                 made[start : start + step] = convert(part, dtype)
         if count:
             self.clipped[name] = count
