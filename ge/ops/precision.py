@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 
 from ge.graph.node import Node
+from ge.graph.types import has_numpy_dtype
 from ge.ops.registry import definition, is_built_in
 
 ALL = "*"
@@ -24,11 +25,9 @@ def _table(rows: dict[str, str]) -> dict[str, frozenset[str]]:
 
 KEPT: dict[str, frozenset[str]] = _table(
     {
-        # the border of a graph, calls, and what carries values through handles: their types are agreements
+        # the border of a graph and calls: their types are agreements
         "NetOutput If StatelessIf Case While StatelessWhile PartitionedCall StatefulPartitionedCall": ALL,
         "Merge Switch Enter Exit NextIteration LoopCond": ALL,
-        "XScanAppend XScanStack SequenceConstruct SequenceInsert SequenceAt SequenceErase SplitToSequence": ALL,
-        "ConcatFromSequence SequenceLength": ALL,
         # the bits themselves, or whether two values are the same
         "Bitcast Unique UniqueWithCountsAndSorting XUnique XLabelEncoder": ALL,
         # scales of quantisation
@@ -124,8 +123,10 @@ def has_hif8(soc_version: str) -> bool:
 
 
 def keeps_all(node: Node) -> bool:
-    """Tell whether no input of ``node`` may be lowered."""
-    return ALL in KEPT.get(node.type, ()) or not is_built_in(node.type)
+    """Tell whether no input of ``node`` may be lowered. Both ends of a handle agree on the type that it carries."""
+    descs = [*(desc for desc in node.input_descs if desc is not None), *node.output_descs]
+    carries_handle = any(not has_numpy_dtype(desc.data_type) for desc in descs)
+    return carries_handle or ALL in KEPT.get(node.type, ()) or not is_built_in(node.type)
 
 
 def lowered_slots(node: Node) -> list[int]:

@@ -156,7 +156,8 @@ class _Choice:
         for slot in lowered_slots(node):
             model = wanted[slot]
             if model in CONCERNED:
-                wanted[slot] = self.rule(Situation(model, node.type in CUBE, colour, before, self.has_bf16))
+                is_cube, is_wide = node.type in CUBE, node.type in WIDE_RESULT
+                wanted[slot] = self.rule(Situation(model, is_cube, is_wide, colour, before, self.has_bf16))
         return wanted
 
     def _has_wide_result(self, node: Node, wanted: Sequence[DataType | None], custom: CustomTypes | None) -> bool:

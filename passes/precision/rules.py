@@ -20,6 +20,8 @@ class Situation:
     model: DataType
     """Type that the model gives the input."""
     is_cube: bool
+    has_wide_result: bool
+    """Whether the node can give fp32 sums for fp16 operands."""
     colour: MixColour
     before: DataType | None
     has_bf16: bool
@@ -38,7 +40,7 @@ def _half(at: Situation) -> DataType:
 
 
 def _cube_half(at: Situation) -> DataType:
-    return FP16 if at.is_cube else FP32
+    return FP16 if at.has_wide_result else FP32
 
 
 def _without_bf16(at: Situation) -> DataType:

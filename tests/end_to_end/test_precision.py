@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 import atc
+from atc import run_command
 from simulator import InferSession
 from tests.end_to_end.agreement import assert_can_tell, run, run_onnxruntime
 
@@ -227,6 +228,22 @@ def test_wanted_output_types_meet_half_precision_without_casts_there_and_back(di
     session = compile_half(digits_model, output_type="FP16")
     assert session.get_outputs()[0].datatype == np.float16
     assert steps(session).count("Cast") == 1
+
+
+def test_om_run_names_the_operator_that_overflows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """20 and 30 to the fourth power are beyond fp16; what is squared after that is infinite already."""
+    monkeypatch.chdir(tmp_path)
+    nodes = [helper.make_node("Mul", [name, name], [f"{name}2"], name=f"square_{name}") for name in ("x", "x2", "x22")]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_empty_tensor_value_info("x222")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    atc.compile_model(model, soc_version="Ascend310P3", precision_mode_v2="fp16").save("m.om")
+    np.save("x.npy", np.array([[1, 20, 30]], np.float32))
+    assert run_command.main(["--model=m.om", "--input=x.npy", "--loop=3"]) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("overflow")]
+    assert shown == ["overflow in square_x2 (Mul): 2 finite elements became infinite"]
 
 
 def test_a_dynamic_model_keeps_what_it_computes_from_shapes(rng: np.random.Generator) -> None:

@@ -97,6 +97,16 @@ def test_vector_operators_are_widened_around_products() -> None:
     assert types(text, "cube_fp16in_fp32out") == "h:float a:float >"
 
 
+def test_products_that_have_no_wide_result_are_computed_in_single_precision() -> None:
+    text = """graph g(%x: f32[4,4]@ND) {
+  %one = Const {value=f32[1]{1}}
+  %h = GEMM(%x, %x, %x, %one, %one)
+  return %h
+}"""
+    assert types(text, "cube_fp16in_fp32out") == "h:float"
+    assert types(text, "allow_fp32_to_fp16") == "> h:float16 >"
+
+
 def test_a_bias_is_added_to_sums_that_are_not_rounded() -> None:
     text = """graph g(%x: f32[2,2]@ND) {
   %w = Const {value=f32[2,1]{1,2}}
