@@ -520,6 +520,13 @@ def DynamicRNN(
 def Einsum(x: list[TensorHolder], *, equation: str, N: int) -> TensorHolder: ...
 def Elu(x: TensorHolder, *, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> TensorHolder: ...
 def Empty(shape: TensorHolder, *, dtype: int = 3, init: bool = False) -> TensorHolder: ...
+def EmptyTensorList(
+    element_shape: TensorHolder | TensorLike,
+    max_num_elements: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+    shape_type: DataType = DataType.DT_INT32,
+) -> TensorHolder: ...
 def Enter(x: TensorHolder, *, frame_name: str, is_constant: bool) -> TensorHolder: ...
 def Equal(x1: TensorHolder | TensorLike, x2: TensorHolder | TensorLike) -> TensorHolder: ...
 def Erf(x: TensorHolder) -> TensorHolder: ...
@@ -1387,6 +1394,113 @@ class SwitchOutput:
 def Switch(data: TensorHolder | TensorLike, pred: TensorHolder | TensorLike) -> SwitchOutput: ...
 def Tan(x: TensorHolder) -> TensorHolder: ...
 def Tanh(x: TensorHolder) -> TensorHolder: ...
+def TensorListConcatLists(
+    input_a: TensorHolder | TensorLike,
+    input_b: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+) -> TensorHolder: ...
+
+class TensorListConcatV2Output:
+    tensor: TensorHolder
+    lengths: TensorHolder
+
+def TensorListConcatV2(
+    input_handle: TensorHolder | TensorLike,
+    element_shape: TensorHolder | TensorLike,
+    leading_dims: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+    shape_type: DataType = DataType.DT_INT32,
+) -> TensorListConcatV2Output: ...
+def TensorListElementShape(input_handle: TensorHolder, *, shape_type: DataType) -> TensorHolder: ...
+def TensorListFromTensor(
+    tensor: TensorHolder | TensorLike,
+    element_shape: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+    shape_type: DataType = DataType.DT_INT32,
+) -> TensorHolder: ...
+def TensorListGather(
+    input_handle: TensorHolder | TensorLike,
+    indices: TensorHolder | TensorLike,
+    element_shape: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+) -> TensorHolder: ...
+def TensorListGetItem(
+    input_handle: TensorHolder | TensorLike,
+    index: TensorHolder | TensorLike,
+    element_shape: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+) -> TensorHolder: ...
+def TensorListLength(input_handle: TensorHolder) -> TensorHolder: ...
+
+class TensorListPopBackOutput:
+    output_handle: TensorHolder
+    tensor: TensorHolder
+
+def TensorListPopBack(
+    input_handle: TensorHolder | TensorLike,
+    element_shape: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+) -> TensorListPopBackOutput: ...
+def TensorListPushBack(
+    input_handle: TensorHolder | TensorLike,
+    tensor: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+) -> TensorHolder: ...
+def TensorListReserve(
+    element_shape: TensorHolder | TensorLike,
+    num_elements: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+    shape_type: DataType = DataType.DT_INT32,
+    dynamic_size: bool = False,
+) -> TensorHolder: ...
+def TensorListResize(input_handle: TensorHolder | TensorLike, size: TensorHolder | TensorLike) -> TensorHolder: ...
+def TensorListScatterIntoExistingList(
+    input_handle: TensorHolder | TensorLike,
+    tensor: TensorHolder | TensorLike,
+    indices: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+) -> TensorHolder: ...
+def TensorListScatterV2(
+    tensor: TensorHolder | TensorLike,
+    indices: TensorHolder | TensorLike,
+    element_shape: TensorHolder | TensorLike,
+    num_elements: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+    shape_type: DataType = DataType.DT_INT32,
+) -> TensorHolder: ...
+def TensorListSetItem(
+    input_handle: TensorHolder | TensorLike,
+    index: TensorHolder | TensorLike,
+    item: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+    resize_if_index_out_of_bounds: bool = False,
+) -> TensorHolder: ...
+def TensorListSplit(
+    tensor: TensorHolder | TensorLike,
+    element_shape: TensorHolder | TensorLike,
+    lengths: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+    shape_type: DataType = DataType.DT_INT32,
+) -> TensorHolder: ...
+def TensorListStack(
+    input_handle: TensorHolder | TensorLike,
+    element_shape: TensorHolder | TensorLike,
+    *,
+    element_dtype: DataType,
+    num_elements: int = -1,
+) -> TensorHolder: ...
 def TensorMove(x: TensorHolder) -> TensorHolder: ...
 def TensorScatterUpdate(
     x: TensorHolder | TensorLike,

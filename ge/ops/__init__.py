@@ -48,6 +48,7 @@ from ge.ops import (
     spectral,
     strings,
     suppression,
+    tensor_list,
     trans_data,
     tree_ensemble,
 )
@@ -112,6 +113,7 @@ FAMILIES = (
     spectral,
     strings,
     suppression,
+    tensor_list,
     trans_data,
     tree_ensemble,
 )

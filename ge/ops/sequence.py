@@ -78,25 +78,30 @@ def _origins(handle: NodeOut) -> _Origins | None:
         return _Origins(first, [] if value is None else [_known(value.desc)])
     if node.type in ("SequenceErase", "Identity"):
         return _Origins(first)
+    around = outside_handles(handle)
+    return None if around is None else _Origins(around)
+
+
+def outside_handles(handle: NodeOut) -> list[NodeOut] | None:
+    """Return the handles behind one that a body is given (in a loop, also by the turn before) or that a call gives.
+
+    ``None`` while a loop that changes it is under construction.
+    """
+    node = handle.node
     if node.type != "Data":
         bodies = [node.graph.root.subgraphs[name] for ir_name, name in node.subgraphs if ir_name != "cond"]
-        return _Origins([body.outputs[handle.index] for body in bodies if handle.index < len(body.outputs)])
-    return _outside(node)
-
-
-def _outside(data: Node) -> _Origins | None:
-    """Return what the caller of a body gives it; in a loop, also what the turn before gave."""
-    caller = _caller(data.graph)
-    if caller is None:
-        return _Origins()
-    slot = parent_slot(data, caller)
-    source = caller.input(slot)
-    if source is None:
-        return _Origins()
+        before = node.input(handle.index) if any(ir_name == "body" for ir_name, _ in node.subgraphs) else None
+        found = [body.outputs[handle.index] for body in bodies if handle.index < len(body.outputs)]
+        return found if before is None else [before, *found]  # a loop may have no turn at all
+    caller = _caller(node.graph)
+    source = None if caller is None else caller.input(parent_slot(node, caller))
+    if caller is None or source is None:
+        return []
+    slot = parent_slot(node, caller)
     loops = [caller.graph.root.subgraphs[name] for ir_name, name in caller.subgraphs if ir_name == "body"]
     if any(slot >= len(body.outputs) for body in loops):
         return None
-    return _Origins([source, *(body.outputs[slot] for body in loops)])
+    return [source, *(body.outputs[slot] for body in loops)]
 
 
 def _caller(body: Graph) -> Node | None:
