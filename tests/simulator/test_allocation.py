@@ -46,6 +46,17 @@ def conv(k: int, channels: int, groups: int = 1, stride: int = 1, bias: bool = T
     return "Conv2D", inputs, window(k, stride, groups, k // 2), [1, 2], 1
 
 
+def conv_last(k: int, channels: int, stride: int = 1, type: str = "Conv2D") -> Case:
+    """Return a convolution of channels-last data."""
+    outputs = 1 if type == "DepthwiseConv2D" else 16
+
+    def inputs(n: int) -> list[np.ndarray]:
+        return [floats(1, n, 128, channels), floats(k, k, channels, outputs)]
+
+    axes = {name: [1, value, value, 1] for name, value in (("strides", stride), ("dilations", 1))}
+    return type, inputs, {**axes, "pads": [k // 2] * 4, "data_format": "NHWC"}, [1], 1
+
+
 # name -> operator, inputs for a size, attributes, constant slots, outputs. The large tensor grows along the size.
 CASES: dict[str, Case] = {
     "conv 1x1": conv(1, 16),
@@ -55,6 +66,10 @@ CASES: dict[str, Case] = {
     "conv depthwise": conv(3, 8, groups=8),
     "conv depthwise, stride 2": conv(3, 8, groups=8, stride=2),
     "conv of groups": conv(3, 16, groups=4),
+    "conv 1x1, channels last": conv_last(1, 16),
+    "conv 3x3, channels last": conv_last(3, 16),
+    "conv 3x3, channels last, stride 2": conv_last(3, 3, stride=2),
+    "conv depthwise, channels last": conv_last(3, 8, type="DepthwiseConv2D"),
     "conv transposed": (
         "Conv2DTranspose",
         lambda n: [np.zeros(4, np.int64), floats(1, 8, n, 128), floats(8, 4, 2, 2), floats(4)],
