@@ -146,6 +146,9 @@ PRECISION_MODES = (
     "force_fp16 force_fp32 cube_fp16in_fp32out must_keep_origin_dtype allow_mix_precision allow_mix_precision_fp16 "
     "allow_mix_precision_bf16 allow_fp32_to_fp16 allow_fp32_to_bf16"
 )
+# What --precision_mode_v2 is when neither precision option is given: the one place that says so. ATC's own default is
+# fp16; while this is "origin", compiles that leave both options away get a warning.
+DEFAULT_PRECISION = "origin"
 PRECISION_MODES_V2 = "fp16 origin cube_fp16in_fp32out mixed_float16 mixed_bfloat16 mixed_hif8 cube_hif8"
 
 _TEXT, _FLAG = Rule(), Rule(kind=Kind.FLAG)
@@ -309,10 +312,9 @@ _ROWS: dict[str, tuple[_Row, ...]] = {
         ("precision_mode", _WORKS, _W, _late(PRECISION_MODES), "", "ge.exec.precision_mode",
             "Old form of --precision_mode_v2: force_fp16 is fp16 there, must_keep_origin_dtype origin, force_fp32 "
             "cube_fp16in_fp32out, allow_mix_precision mixed_float16."),
-        ("precision_mode_v2", _WORKS, _W, _late(PRECISION_MODES_V2), "", "ge.exec.precision_mode_v2",
+        ("precision_mode_v2", _WORKS, _W, _late(PRECISION_MODES_V2), DEFAULT_PRECISION, "ge.exec.precision_mode_v2",
             "Precision of the compiled operators: fp16; origin, that of the model; cube_fp16in_fp32out; mixed_float16, "
-            "mixed_bfloat16. Leaving both options away means origin for now. (mixed_hif8, cube_hif8: not implemented "
-            "yet.)"),
+            "mixed_bfloat16. (mixed_hif8, cube_hif8: not implemented yet.)"),
         ("keep_dtype", _WORKS, _W, _FILE, "", "keep_dtype",
             "File with the nodes that keep their precision, by line: a name, or OpType::Type."),
         ("customize_dtypes", _WORKS, _W, _FILE, "", "ge.customizeDtypes",

@@ -81,9 +81,6 @@ INPUT_FORMATS: dict[Framework, tuple[str, ...]] = {
     Framework.ONNX: ("NCHW", "ND", "NCDHW"),
 }
 
-# What --precision_mode_v2 is when neither precision option is given. ATC's own default is fp16; while this differs from
-# it, compiles that leave both options away get the warning below.
-DEFAULT_PRECISION = "origin"
 PRECISION_KEPT = (
     "neither --precision_mode_v2 nor --precision_mode is given: the model's own precision is kept, where ATC would "
     "use fp16; --precision_mode_v2=origin or --precision_mode_v2=fp16 says which one is meant"
@@ -175,6 +172,7 @@ class Environment:
     dump_path: str = ""
     npu_collect_path: str = ""
     autofuse_flags: str = ""
+    autofuse_dfx_flags: str = ""
     log_to_stdout: bool = False
 
     @classmethod
@@ -198,5 +196,6 @@ class Environment:
             dump_path=variables.get("ASCEND_DUMP_PATH", ""),
             npu_collect_path=variables.get("NPU_COLLECT_PATH", ""),
             autofuse_flags=variables.get("AUTOFUSE_FLAGS", ""),
+            autofuse_dfx_flags=variables.get("AUTOFUSE_DFX_FLAGS", ""),
             log_to_stdout=variables.get("ASCEND_SLOG_PRINT_TO_STDOUT", "") == "1",
         )
