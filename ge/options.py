@@ -26,7 +26,7 @@ from ge.option_grammar import (
     parse_out_nodes,
     parse_output_type,
 )
-from ge.option_table import FORMAT_REFINEMENT, OPTIONS, Option
+from ge.option_table import DEFAULT_PRECISION, FORMAT_REFINEMENT, OPTIONS, Option
 from ge.precision_files import Customized, KeptNodes, MixListChanges
 
 __all__ = [
