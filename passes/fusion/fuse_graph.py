@@ -32,6 +32,7 @@ from passes.fusion.join_split import JoinSplit
 from passes.fusion.merge_reshapes import MergeReshapes
 from passes.fusion.merge_scale_and_shift import MergeScaleAndShift
 from passes.fusion.merge_transposes import MergeTransposes
+from passes.fusion.move_bias_before_reshape import MoveBiasBeforeReshape
 
 logger = logging.getLogger("atc")
 
@@ -59,6 +60,7 @@ BUILTIN_FUSIONS: tuple[type[GraphFusion], ...] = (
     FoldPadIntoConv,
     FoldPadIntoPool,
     FuseMatMulTranspose,
+    MoveBiasBeforeReshape,
     FoldMatMulScale,
     FoldMatMulBias,
 )

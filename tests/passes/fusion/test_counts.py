@@ -345,7 +345,26 @@ ODDS_AND_ENDS = Sample(
     {"GeluV2": 1, "BatchMatMulV2": 1, "Reshape": 1},
 )
 
-SAMPLES = {"transformer": TRANSFORMER, "convolutions": CONVOLUTIONS, "odds and ends": ODDS_AND_ENDS}
+DENSE = Sample(
+    """dense (float[2,3,5] x) => (float[2,3,4] y)
+<int64[2] rows = {6,5}, int64[3] back = {2,3,4}>
+{
+    flat = Reshape(x, rows)
+    product = MatMul(flat, w)
+    deep = Reshape(product, back)
+    y = Add(deep, bias)
+}""",
+    {"w": (5, 4), "bias": (4,)},
+    {"ReshapeBiasFusionPass": 1, "MatMulBiasAddFusionPass": 1},
+    {"BatchMatMulV2": 1, "Reshape": 2},
+)
+
+SAMPLES = {
+    "transformer": TRANSFORMER,
+    "convolutions": CONVOLUTIONS,
+    "odds and ends": ODDS_AND_ENDS,
+    "dense layer over two axes": DENSE,
+}
 
 
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
