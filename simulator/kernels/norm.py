@@ -13,6 +13,7 @@ from ge.graph.types import data_type_of, numpy_dtype
 from ge.ops.layout import channel_axis
 from simulator.kernels.blocks import compute_dtype, elementwise, row_sums
 from simulator.kernels.halves import convert
+from simulator.kernels.math import NUMBERS
 from simulator.kernels.registry import FLOATS, Array, Inputs, Kernel, KernelRequest, Outputs, ScratchLayout, kernel
 
 BLOCK_ELEMENTS = 32768
@@ -66,6 +67,17 @@ def build_batch_norm(request: KernelRequest) -> Kernel | None:
 def _scale_and_shift(x: Array, factor: Array, shift: Array, out: Array) -> None:
     np.multiply(x, factor, out=out)
     np.add(out, shift, out=out)
+
+
+@kernel("BiasAdd", dtypes=NUMBERS)
+def build_bias_add(request: KernelRequest) -> Kernel | None:
+    """Bind the addition of one number per channel."""
+    shape = request.shape()
+    if request.dtype(1) != request.dtype():
+        return None
+    axis = channel_axis(request.op.data_format, len(shape))
+    along = [dim if i == axis else 1 for i, dim in enumerate(shape)]
+    return elementwise("bias-add", request, np.add, (0, 1), shapes=[shape, along], is_one_step=True)
 
 
 # -- statistics of rows ------------------------------------------------------------------------------------------------

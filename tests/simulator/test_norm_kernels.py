@@ -40,6 +40,16 @@ def test_batch_norm(dtype: Any, shape: tuple[int, ...], form: str, channels: int
     check_kernel("BNInfer", inputs, attrs, kernel="batch-norm", constant=constant)
 
 
+@pytest.mark.parametrize("dtype", [*FLOAT_TYPES, np.int32])
+@pytest.mark.parametrize(
+    ("shape", "form", "channels"), [((2, 5, 6, 7), "NCHW", 5), ((2, 6, 7, 5), "NHWC", 5), ((9, 5), "NHWC", 5)]
+)
+@pytest.mark.parametrize("constant", [[], [1]])
+def test_bias(dtype: Any, shape: tuple[int, ...], form: str, channels: int, constant: list[int]) -> None:
+    inputs = [tensor(*shape, dtype=dtype), tensor(channels, dtype=dtype)]
+    check_kernel("BiasAdd", inputs, {"data_format": form}, kernel="bias-add", constant=constant)
+
+
 def test_batch_norm_equals_onnxruntime() -> None:
     inputs = [tensor(2, 5, 6, 7), *channel_parameters(5)]
     attrs = {"epsilon": 1e-3, "data_format": "NCHW", "is_training": False}
