@@ -59,7 +59,7 @@ def conv_attributes(n: NodeBuilder, formats: Sequence[str]) -> dict[str, Any]:
     return attrs
 
 
-def _groups(n: NodeBuilder, x: Source, filter: Source, data_format: str) -> int:
+def conv_groups(n: NodeBuilder, x: Source, filter: Source, data_format: str) -> int:
     """Return how many groups there are: the filter tells how many channels one of them has."""
     data, weights = n.shape(x), n.shape(filter)
     if data.is_unknown_rank() or weights.is_unknown_rank() or len(data) != len(data_format) or len(weights) < 2:
@@ -72,7 +72,7 @@ def _groups(n: NodeBuilder, x: Source, filter: Source, data_format: str) -> int:
 def conv2d(n: NodeBuilder) -> Mapped:
     """Before: Conv2D. After: Conv2D, with the groups that the channels of data and filter make."""
     attrs = conv_attributes(n, PLANAR)
-    groups = _groups(n, n.need(0), n.need(1), attrs["data_format"])
+    groups = conv_groups(n, n.need(0), n.need(1), attrs["data_format"])
     return n.add("Conv2D", n.need(0), n.need(1), groups=groups, offset_x=0, **attrs)
 
 
@@ -80,7 +80,7 @@ def conv2d(n: NodeBuilder) -> Mapped:
 def conv3d(n: NodeBuilder) -> Mapped:
     """Before: Conv3D. After: Conv3D."""
     attrs = conv_attributes(n, SPATIAL)
-    groups = _groups(n, n.need(0), n.need(1), attrs["data_format"])
+    groups = conv_groups(n, n.need(0), n.need(1), attrs["data_format"])
     return n.add("Conv3D", n.need(0), n.need(1), groups=groups, offset_x=0, **attrs)
 
 

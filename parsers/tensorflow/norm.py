@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from parsers.ge_nodes import Mapped
 from parsers.tensorflow.conv import PLANAR, SPATIAL
-from parsers.tensorflow.mapping import maps
+from parsers.tensorflow.mapping import Row, maps, maps_rows
 from parsers.tensorflow.node_builder import NodeBuilder
+
+maps_rows(
+    {
+        # no operators of TensorFlow's own: what others fuse graphs into has these names
+        "InstanceNorm": Row("InstanceNorm", data_format="NHWC", epsilon=1e-6),
+        "LayerNorm": Row("LayerNorm", begin_norm_axis=0, begin_params_axis=0, epsilon=1e-7),
+    }
+)
 
 _N_OUTPUTS = {"FusedBatchNorm": 5, "FusedBatchNormV2": 5, "FusedBatchNormV3": 6}
 

@@ -34,16 +34,27 @@ def test_sample_models_give_the_outputs_of_tensorflow(name: str, sample_model: C
         assert_agrees(results[output], expected)
 
 
-@pytest.mark.parametrize("name", ["transformer_block", "misc_ops", "image_ops"])
-def test_sample_models_in_half_precision(name: str, sample_model: Callable, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "limit", "cosine"),
+    [
+        ("transformer_block", 2e-2, 0.999),
+        ("misc_ops", 2e-2, 0.999),
+        ("image_ops", 2e-2, 0.999),
+        # untrained weights make errors grow: rounding them alone to float16 changes the features by 3.5 %
+        ("mobilenet_v2_035", 6e-2, 0.997),
+    ],
+)
+def test_sample_models_in_half_precision(
+    name: str, limit: float, cosine: float, sample_model: Callable, tmp_path: Path
+) -> None:
     sample = sample_model(f"tf/{name}.pb")
     inputs = feeds(sample)
     results = run(compile_to(tmp_path, sample.path, inputs, framework=3, precision_mode_v2="fp16"), inputs)
     for output, expected in sample.outputs.items():
         found, wanted = results[output].astype(float), expected.astype(float)
-        assert np.linalg.norm(found - wanted) <= 2e-2 * np.linalg.norm(wanted)
+        assert np.linalg.norm(found - wanted) <= limit * np.linalg.norm(wanted)
         centred, other = (values.ravel() - values.mean() for values in (found, wanted))
-        assert centred @ other >= 0.999 * np.linalg.norm(centred) * np.linalg.norm(other)
+        assert centred @ other >= cosine * np.linalg.norm(centred) * np.linalg.norm(other)
 
 
 def test_all_batch_norms_of_mobilenet_are_folded_and_nothing_is_transposed(sample_model: Callable) -> None:
