@@ -175,7 +175,7 @@ class _Frame:
 
     # -- what the bodies consist of ------------------------------------------------------------------------------------
     def check_ends(self) -> None:
-        """Refuse loops that never end, and conditions that depend on themselves."""
+        """Refuse loops that never end: a variable that goes round whatever LoopCond says."""
         readers: dict[str, list[TfNode]] = {}
         for node in self.members.values():
             for name in node.producers():
@@ -186,8 +186,6 @@ class _Frame:
                 if reader.name not in conditional:
                     conditional.add(reader.name)
                     waiting += [] if reader.name in self._backs else [reader.name]
-        if self.condition.name in conditional:
-            raise self.fault(self.condition, "its LoopCond depends on itself")
         for variable in self.variables:
             if variable.back.name not in conditional:
                 raise self.fault(variable.back, "it does not depend on the LoopCond, so the loop would never end")
@@ -227,7 +225,7 @@ class _Frame:
             raise self.fault(reader, f"it asks which turn it is in ({at})")
         if at.node in self._only_first:
             raise self.fault(reader, f"it reads {at}, which is only there in the first turn")
-        if at.node not in self.members and at.node in self._all:
+        if at.node not in self.members:
             part.outer[at] = None
         return at.node
 

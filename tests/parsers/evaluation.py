@@ -61,10 +61,14 @@ def evaluate(graph: Graph, feeds: Sequence[Array], outer: Mapping[int, Array] | 
     return [values[out] for out in graph.outputs]
 
 
-def _call(node: Node, arguments: Sequence[Array]) -> list[Array]:
+def _call(node: Node, arguments: Sequence[Any]) -> list[Array]:
     bodies = {formal: node.graph.root.subgraphs[name] for formal, name in node.subgraphs}
     if node.type == "If":
         branch = bodies["then_branch" if arguments[0].reshape(-1)[0] else "else_branch"]
+        return evaluate(branch, (), dict(enumerate(arguments)))
+    if node.type == "Case":
+        index = int(arguments[0].reshape(-1)[0])
+        branch = list(bodies.values())[index if 0 <= index < len(bodies) else -1]
         return evaluate(branch, (), dict(enumerate(arguments)))
     assert node.type == "While"
     state = list(arguments)
