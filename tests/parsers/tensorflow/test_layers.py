@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.parsers.tensorflow import oracles
-from tests.parsers.tensorflow.tf_models import run_op
+from tests.parsers.tensorflow.tf_models import op_model, run, run_compiled
 from tests.parsers.tensorflow.values import Array, f, i, same
+
+Runner = Callable[..., list[Array]]
+
+
+@pytest.fixture(
+    params=[run, partial(run_compiled, format_refinement="0"), partial(run_compiled, format_refinement="1")],
+    ids=["reference", "plain layouts", "storage layouts"],
+)
+def run_op(request: pytest.FixtureRequest) -> Runner:
+    """Run one node: by the reference semantics, or compiled."""
+    return lambda *arguments, **attrs: request.param(*op_model(*arguments, **attrs))
 
 
 # -- convolution -------------------------------------------------------------------------------------------------------
@@ -37,7 +49,7 @@ def per_axis(values: Sequence[int], data_format: str) -> list[int]:
 )
 @pytest.mark.parametrize("groups", [1, 2])
 def test_convolution(
-    data_format: str, kernel: list[int], strides: list[int], rates: list[int], padding: Any, groups: int
+    run_op: Runner, data_format: str, kernel: list[int], strides: list[int], rates: list[int], padding: Any, groups: int
 ) -> None:
     x, w = f(2, 7, 8, 4), f(*kernel, 4 // groups, 6)
     attrs: dict[str, Any] = {"padding": padding}
@@ -62,7 +74,9 @@ def test_convolution(
 @pytest.mark.parametrize(
     ("strides", "rates", "padding"), [([1, 1], [1, 1], "SAME"), ([2, 2], [1, 1], "SAME"), ([1, 1], [2, 2], "VALID")]
 )
-def test_depthwise_convolution(data_format: str, strides: list[int], rates: list[int], padding: str) -> None:
+def test_depthwise_convolution(
+    run_op: Runner, data_format: str, strides: list[int], rates: list[int], padding: str
+) -> None:
     x, w = f(2, 7, 8, 3), f(2, 3, 3, 2)
     found = run_op(
         "DepthwiseConv2dNative",
@@ -77,7 +91,7 @@ def test_depthwise_convolution(data_format: str, strides: list[int], rates: list
 
 
 @pytest.mark.parametrize("data_format", ["NDHWC", "NCDHW"])
-def test_convolution_over_three_axes(data_format: str) -> None:
+def test_convolution_over_three_axes(run_op: Runner, data_format: str) -> None:
     x, w = f(1, 4, 5, 6, 2), f(2, 3, 2, 2, 3)
     strides = per_axis([1, 2, 2], data_format)
     found = run_op(
@@ -90,7 +104,9 @@ def test_convolution_over_three_axes(data_format: str) -> None:
 @pytest.mark.parametrize(
     ("size", "strides", "padding"), [([7, 8], [2, 2], "SAME"), ([7, 9], [2, 2], "VALID"), ([6, 6], [1, 3], "SAME")]
 )
-def test_transposed_convolution(data_format: str, size: list[int], strides: list[int], padding: str) -> None:
+def test_transposed_convolution(
+    run_op: Runner, data_format: str, size: list[int], strides: list[int], padding: str
+) -> None:
     w, sizes = f(3, 3, 4, 5), [2, *size, 4]
     counts = oracles.windows(np.zeros(sizes), [3, 3], strides, [1, 1], padding, 0).shape[1:3]
     dy = f(2, *counts, 5)
@@ -106,7 +122,7 @@ def test_transposed_convolution(data_format: str, size: list[int], strides: list
     same(found[0], as_format(oracles.conv_gradient(sizes, w, dy, strides, padding), data_format))
 
 
-def test_transposed_convolution_over_three_axes() -> None:
+def test_transposed_convolution_over_three_axes(run_op: Runner) -> None:
     w, sizes = f(2, 3, 2, 2, 3), [1, 4, 5, 6, 2]
     dy = f(1, 4, 3, 3, 3)
     found = run_op("Conv3DBackpropInputV2", [i(*sizes), w, dy], [0, 1], strides=[1, 1, 2, 2, 1], padding="SAME")
@@ -119,7 +135,9 @@ def test_transposed_convolution_over_three_axes() -> None:
 @pytest.mark.parametrize(
     ("kernel", "strides", "padding"), [([2, 2], [2, 2], "VALID"), ([3, 2], [2, 1], "SAME"), ([2, 4], [1, 3], "SAME")]
 )
-def test_pools(data_format: str, op: str, kind: str, kernel: list[int], strides: list[int], padding: str) -> None:
+def test_pools(
+    run_op: Runner, data_format: str, op: str, kind: str, kernel: list[int], strides: list[int], padding: str
+) -> None:
     x = f(2, 5, 7, 3) - 3
     found = run_op(
         op,
@@ -133,13 +151,13 @@ def test_pools(data_format: str, op: str, kind: str, kernel: list[int], strides:
 
 
 @pytest.mark.parametrize(("op", "kind"), [("MaxPool3D", "max"), ("AvgPool3D", "mean")])
-def test_pools_over_three_axes(op: str, kind: str) -> None:
+def test_pools_over_three_axes(run_op: Runner, op: str, kind: str) -> None:
     x = f(1, 4, 5, 6, 2) - 3
     found = run_op(op, [x], ksize=[1, 2, 3, 2, 1], strides=[1, 2, 2, 1, 1], padding="SAME")
     same(found[0], oracles.pool(x, [2, 3, 2], [2, 2, 1], "SAME", kind))
 
 
-def test_other_pools() -> None:
+def test_other_pools(run_op: Runner) -> None:
     x = f(1, 4, 4, 2) - 3
     expected = oracles.pool(x, [2, 2], [2, 2], "VALID", "max")
     same(run_op("MaxPoolV2", [x, i(1, 2, 2, 1), i(1, 2, 2, 1)], [1, 2], padding="VALID")[0], expected)
@@ -156,7 +174,7 @@ def test_other_pools() -> None:
 # -- normalisation -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("op", ["FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"])
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
-def test_batch_norm(op: str, data_format: str) -> None:
+def test_batch_norm(run_op: Runner, op: str, data_format: str) -> None:
     x, scale, offset, mean, variance = f(2, 4, 5, 3), f(3), f(3), f(3), f(3, low=0.5)
     inputs = [as_format(x, data_format), scale, offset, mean, variance]
     found = run_op(op, inputs, is_training=False, epsilon=0.01, data_format=data_format)
@@ -165,7 +183,7 @@ def test_batch_norm(op: str, data_format: str) -> None:
     same(found[0], as_format(expected, data_format))
 
 
-def test_batch_norm_in_training() -> None:
+def test_batch_norm_in_training(run_op: Runner) -> None:
     x, scale, offset = f(2, 4, 5, 3), f(3), f(3)
     y, mean, variance, *_ = run_op(
         "FusedBatchNormV3", [x, scale, offset, np.zeros(3, np.float32), np.ones(3, np.float32)], epsilon=0.001
@@ -177,7 +195,7 @@ def test_batch_norm_in_training() -> None:
     same(variance, v * 40 / 39)
 
 
-def test_older_batch_norm() -> None:
+def test_older_batch_norm(run_op: Runner) -> None:
     x, mean, variance, beta, gamma = f(2, 4, 5, 3), f(3), f(3, low=0.5), f(3), f(3)
     inputs = [x, mean, variance, beta, gamma]
     normalised = (x.astype(float) - mean) / np.sqrt(variance + 0.01)
@@ -188,7 +206,7 @@ def test_older_batch_norm() -> None:
     same(found[0], normalised + beta)
 
 
-def test_local_response_norm() -> None:
+def test_local_response_norm(run_op: Runner) -> None:
     x = f(1, 2, 2, 7)
     squares = np.pad(x.astype(float) ** 2, [(0, 0)] * 3 + [(2, 2)])
     sums = sum(squares[..., k : k + 7] for k in range(5))
@@ -202,7 +220,7 @@ SCALERS = [{}, {"align_corners": True}, {"half_pixel_centers": True}]
 
 @pytest.mark.parametrize("scaler", SCALERS)
 @pytest.mark.parametrize("size", [(8, 9), (3, 4), (1, 1), (5, 13)])
-def test_resizing(scaler: dict[str, bool], size: tuple[int, int]) -> None:
+def test_resizing(run_op: Runner, scaler: dict[str, bool], size: tuple[int, int]) -> None:
     x = f(2, 5, 6, 3)
     how = {"align": scaler.get("align_corners", False), "half": scaler.get("half_pixel_centers", False)}
     same(run_op("ResizeBilinear", [x, i(*size)], [1], **scaler)[0], oracles.resize_linear(x, size, **how))
@@ -220,7 +238,7 @@ def cubic(distance: Array, a: float) -> Array:
 
 @pytest.mark.parametrize("scaler", SCALERS)
 @pytest.mark.parametrize("size", [(10, 12), (3, 4)])
-def test_cubic_resizing(scaler: dict[str, bool], size: tuple[int, int]) -> None:
+def test_cubic_resizing(run_op: Runner, scaler: dict[str, bool], size: tuple[int, int]) -> None:
     x = f(1, 5, 6, 2)
     align, half = scaler.get("align_corners", False), scaler.get("half_pixel_centers", False)
     expected = x.astype(float)
@@ -241,7 +259,7 @@ def test_cubic_resizing(scaler: dict[str, bool], size: tuple[int, int]) -> None:
     same(run_op("ResizeBicubic", [x, i(*size)], [1], **scaler)[0], expected, rtol=2e-3)
 
 
-def test_crops() -> None:
+def test_crops(run_op: Runner) -> None:
     x = f(2, 5, 6, 2)
     boxes = np.float32([[0, 0, 1, 1], [0.25, 0.2, 0.75, 1.2], [0.9, 0.1, 0.1, 0.6]])
     found = run_op("CropAndResize", [x, boxes, i(0, 1, 1), i(3, 4)], [3], extrapolation_value=-7.0)[0]
@@ -259,7 +277,7 @@ def test_crops() -> None:
             np.testing.assert_allclose(found[k, r, c], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_patches() -> None:
+def test_patches(run_op: Runner) -> None:
     x = f(2, 6, 5, 3)
     found = run_op(
         "ExtractImagePatches", [x], ksizes=[1, 2, 3, 1], strides=[1, 2, 1, 1], rates=[1, 2, 1, 1], padding="SAME"
@@ -275,7 +293,7 @@ def boxes_and_scores(count: int = 30) -> tuple[Array, Array]:
 
 
 @pytest.mark.parametrize(("limit", "iou", "lowest"), [(5, 0.5, 0.0), (30, 0.2, 0.3), (0, 0.5, 0.0), (30, 1.0, 0.99)])
-def test_suppression(limit: int, iou: float, lowest: float) -> None:
+def test_suppression(run_op: Runner, limit: int, iou: float, lowest: float) -> None:
     boxes, scores = boxes_and_scores()
     arguments = [boxes, scores, i(limit), np.float32(iou)]
     everything = oracles.suppress(boxes, scores, limit, iou, -np.inf)[0]
@@ -289,7 +307,7 @@ def test_suppression(limit: int, iou: float, lowest: float) -> None:
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.2, 0.9])
-def test_soft_suppression(sigma: float) -> None:
+def test_soft_suppression(run_op: Runner, sigma: float) -> None:
     boxes, scores = boxes_and_scores()
     arguments = [boxes, scores, i(20), np.float32(0.4), np.float32(0.25), np.float32(sigma)]
     kept, values = oracles.suppress(boxes, scores, 20, 0.4, 0.25, sigma)
@@ -301,7 +319,7 @@ def test_soft_suppression(sigma: float) -> None:
 
 @pytest.mark.parametrize("attrs", [{}, {"pad_per_class": True, "clip_boxes": False}])
 @pytest.mark.parametrize("per_class", [1, 3])
-def test_combined_suppression(attrs: dict[str, bool], per_class: int) -> None:
+def test_combined_suppression(run_op: Runner, attrs: dict[str, bool], per_class: int) -> None:
     boxes = np.stack([np.stack([boxes_and_scores(12)[0] for _ in range(per_class)], 1) for _ in range(2)])
     scores = f(2, 12, 3, low=0, high=1)
     arguments = [boxes, scores, i(2), i(9), np.float32(0.3), np.float32(0.4)]
@@ -324,7 +342,7 @@ def test_combined_suppression(attrs: dict[str, bool], per_class: int) -> None:
 
 # -- others ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("bits", "narrow"), [(8, False), (4, True)])
-def test_pretended_quantisation(bits: int, narrow: bool) -> None:
+def test_pretended_quantisation(run_op: Runner, bits: int, narrow: bool) -> None:
     x, low, high = f(3, 40), -1.3, 1.1
     first, last = int(narrow), 2**bits - 1
     step = (high - low) / (last - first)
@@ -340,7 +358,7 @@ def test_pretended_quantisation(bits: int, narrow: bool) -> None:
     same(run_op("FakeQuantWithMinMaxVarsPerChannel", [x, *limits], **attrs)[0], found)
 
 
-def test_ctc_greedy_decoding() -> None:
+def test_ctc_greedy_decoding(run_op: Runner) -> None:
     best = np.array([[0, 0, 3, 0, 1, 1], [2, 3, 3, 2, 2, 0]])  # 3 is the blank
     logits = np.full((6, 2, 4), -1, np.float32)
     for sample, time in np.ndindex(best.shape):
@@ -356,7 +374,7 @@ def test_ctc_greedy_decoding() -> None:
 
 @pytest.mark.parametrize("op", ["BlockLSTM", "BlockLSTMV2"])
 @pytest.mark.parametrize("use_peephole", [False, True])
-def test_block_lstm(op: str, use_peephole: bool) -> None:
+def test_block_lstm(run_op: Runner, op: str, use_peephole: bool) -> None:
     def sigmoid(x: Array) -> Array:
         return 1 / (1 + np.exp(-x))
 

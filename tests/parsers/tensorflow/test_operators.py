@@ -12,7 +12,7 @@ import pytest
 
 from ge.errors import ReportedError
 from parsers.tensorflow import graph_def_pb2 as pb
-from tests.parsers.tensorflow.tf_models import Type, run_op, type_of
+from tests.parsers.tensorflow.tf_models import Type, op_model, run_compiled, run_op, type_of
 from tests.parsers.tensorflow.values import Array, f, i, same
 
 
@@ -336,6 +336,13 @@ def complete(case: Case) -> Case:
 @pytest.mark.parametrize("case", [pytest.param(complete(case), id=f"{case.op}-{k}") for k, case in enumerate(CASES)])
 def test_operators(case: Case) -> None:
     same(run_op(case.op, case.inputs, case.constant, **case.attrs)[0], case.expected)
+
+
+@pytest.mark.parametrize("case", [pytest.param(complete(case), id=f"{case.op}-{k}") for k, case in enumerate(CASES)])
+@pytest.mark.parametrize("refinement", ["0", "1"])
+def test_compiled_operators(case: Case, refinement: str) -> None:
+    model, feeds = op_model(case.op, case.inputs, case.constant, **case.attrs)
+    same(run_compiled(model, feeds, format_refinement=refinement)[0], case.expected)
 
 
 # -- several results ---------------------------------------------------------------------------------------------------

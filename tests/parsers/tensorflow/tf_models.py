@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+import atc
 from ge.graph import DataType, Graph
 from ge.graph.types import data_type_of
 from ge.options import Framework
 from parsers.tensorflow import graph_def_pb2 as pb
 from parsers.tensorflow import parse
 from parsers.tensorflow.data_types import DATA_TYPES
+from simulator import InferSession
 from tests.parsers.evaluation import evaluate, session
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -127,8 +129,17 @@ def run(model: pb.GraphDef, feeds: Mapping[str, Array] | None = None, **options:
     return evaluate(found, [given[data.name] for data in found.data_nodes()])
 
 
-def run_op(op: str, inputs: Sequence[Any], constant: Sequence[int] = (), **attrs: Any) -> list[Array]:
-    """Return the outputs of one node ``y``; the inputs in ``constant`` are Const, the others are fed."""
+def run_compiled(model: pb.GraphDef, feeds: Mapping[str, Array], **options: Any) -> list[Array]:
+    """Return the outputs of the compiled model; the feeds are by the names of the inputs."""
+    settings = {"framework": 3, "soc_version": "Ascend310P3", "precision_mode_v2": "origin", **options}
+    simulated = InferSession(0, atc.compile_model(model.SerializeToString(), **settings))
+    return list(simulated.infer([feeds[port.name] for port in simulated.get_inputs()]))
+
+
+def op_model(
+    op: str, inputs: Sequence[Any], constant: Sequence[int] = (), **attrs: Any
+) -> tuple[pb.GraphDef, dict[str, Array]]:
+    """Return a model of one node ``y``, and what to feed; the inputs in ``constant`` are Const."""
     arrays = [np.asarray(value) for value in inputs]
     names = [f"x{i}" for i in range(len(arrays))]
     sources = [
@@ -136,5 +147,9 @@ def run_op(op: str, inputs: Sequence[Any], constant: Sequence[int] = (), **attrs
         for i, (name, array) in enumerate(zip(names, arrays, strict=True))
     ]
     model = graph(*sources, node(op, "y", " ".join(names), **attrs))
-    fed = {name: array for i, (name, array) in enumerate(zip(names, arrays, strict=True)) if i not in constant}
-    return run(model, fed)
+    return model, {name: array for i, (name, array) in enumerate(zip(names, arrays, strict=True)) if i not in constant}
+
+
+def run_op(op: str, inputs: Sequence[Any], constant: Sequence[int] = (), **attrs: Any) -> list[Array]:
+    """Return the outputs of one node ``y``; the inputs in ``constant`` are Const, the others are fed."""
+    return run(*op_model(op, inputs, constant, **attrs))
