@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from ge.errors import ReportedError
 from parsers.refusal import CheckedNode
@@ -27,7 +28,12 @@ def check_nodes(
     nodes: Sequence[TfNode], known: Collection[str], uses: Counter[str], library: FunctionLibrary, prefix: str = ""
 ) -> list[CheckedNode]:
     """Check ``nodes``; ``known`` are the names that they may read, ``uses`` says how often the file has each name."""
-    return [CheckedNode(prefix + node.name, node.op, tuple(_causes(node, known, uses, library))) for node in nodes]
+    checked = []
+    for node in nodes:
+        named = replace(node, name=prefix + node.name)
+        twice = [ReportedError("E13009", opname=named.name)] if uses[node.name] > 1 else []
+        checked.append(CheckedNode(named.name, node.op, (*twice, *_causes(named, known, library))))
+    return checked
 
 
 def check_functions(nodes: Sequence[TfNode], library: FunctionLibrary) -> list[CheckedNode]:
@@ -58,9 +64,8 @@ def _called(node: TfNode, library: FunctionLibrary) -> list[str]:
     return [*([node.op] if node.op in library else []), *(called.name for called in functions_in(node))]
 
 
-def _causes(node: TfNode, known: Collection[str], uses: Counter[str], library: FunctionLibrary) -> list[ReportedError]:
-    causes = [ReportedError("E13009", opname=node.name)] if uses[node.name] > 1 else []
-    causes += node.faults
+def _causes(node: TfNode, known: Collection[str], library: FunctionLibrary) -> list[ReportedError]:
+    causes = [*node.faults]
     missing = [str(reference) for reference in node.inputs if reference.node not in known]
     missing += [f"^{name}" for name in node.controls if name not in known]
     causes += [ReportedError("E12009", inputopname=name, opname=node.name) for name in missing]
