@@ -136,6 +136,10 @@ CASES = [
     ("suffix-of-om", f"{B} --model=m.om", ["E10001"], "om-run"),
     ("suffix-before-output", f"{B} --model=a.pbtxt --output=o/", ["E10001"], "text form"),
     ("suffix-json", "--mode=1 --om=m.caffemodel --framework=5 --json=j", ["E10001"], "a Caffe model"),
+    ("tf-suffix", f"{B} --framework=3 --model=m.caffemodel", ["E10001"], "a frozen TensorFlow graph (.pb)"),
+    ("tf-text", f"{B} --framework=3 --model=a.pbtxt --output=o/", ["E10022"], "--output"),
+    ("tf-format", f"{B} --framework=3 --input_format=NCDWH", ["E10001"], "--input_format"),
+    ("tf-content", f"{B} --framework=3", ["E13005"], "m.onnx"),
     ("suffix-check", "--mode=3 --model=m.om --framework=5 --soc_version=Ascend310P3", ["E10001"], "--model"),
     ("report-takes-the-model", f"{B} --check_report=./m.onnx", ["E10001"], "--model"),
     ("report-takes-a-file", f"{B} --op_precision_mode=empty.cfg --check_report=empty.cfg", ["E10001"], "--op_prec"),
@@ -405,3 +409,17 @@ def test_recorded_op_precision_file() -> None:
     Path("sub").mkdir()
     Path("sub/ok.ini").write_text("# comment\n[ByOpType]\nRelu=high_precision\n\n[ByNodeName]\na/b = keep_fp16\n")
     assert library(op_precision_mode=Path("sub/ok.ini")).recorded == {"op_precision_mode": "ok.ini"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("saved_model.pb", "a SavedModel"), ("checkpoint", "a TensorFlow checkpoint")]
+)
+def test_directories_that_tensorflow_writes(
+    name: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / name).touch()
+    assert main([f"--model={tmp_path}", "--framework=3", "--output=o", "--soc_version=Ascend310P3"]) == 255
+    codes, text = failure(capsys)
+    assert codes == ["E10001"]
+    assert f"the directory of {kind}" in text
+    assert "convert_variables_to_constants" in text
