@@ -21,7 +21,7 @@ class _Slots:
     bias: int
 
 
-_FORWARD, _TRANSPOSED = _Slots(0, 1, 2), _Slots(1, 2, 3)
+_FORWARD, _TRANSPOSED, _GRADIENT = _Slots(0, 1, 2), _Slots(1, 2, 3), _Slots(2, 1, 3)
 _SLOTS = {
     "Conv2D": _FORWARD,
     "Conv2DV2": _FORWARD,
@@ -29,9 +29,15 @@ _SLOTS = {
     "DepthwiseConv2D": _FORWARD,
     "Conv2DTranspose": _TRANSPOSED,
     "Conv3DTranspose": _TRANSPOSED,
+    "Conv2DBackpropInput": _GRADIENT,
 }
-CONVOLUTIONS = {kind: (slots.bias, slots.bias + 1) for kind, slots in _SLOTS.items()}
-"""Types of convolutions with the numbers of inputs that they have connected, without and with a bias."""
+CONVOLUTIONS = {
+    kind: (slots.bias,) if slots is _GRADIENT else (slots.bias, slots.bias + 1) for kind, slots in _SLOTS.items()
+}
+"""Types of convolutions with the numbers of inputs that they have connected, without and with a bias.
+
+Conv2DBackpropInput has none: where it is to have one it becomes a Conv2DTranspose.
+"""
 FORWARD = {kind: CONVOLUTIONS[kind] for kind, slots in _SLOTS.items() if slots is _FORWARD}
 """Those that are no transposed ones."""
 
@@ -102,7 +108,7 @@ class Convolution:
         first, second = shape[letters.index("N")], shape[letters.index("C")]
         if self.node.type == "DepthwiseConv2D":
             matrix = factor.reshape((second, first)).transpose()
-        elif self.slots is _TRANSPOSED:
+        elif self.slots is not _FORWARD:
             groups = op.groups
             ones = Constant.filled(factor.sketch, (1, first // groups, 1), 1.0)
             matrix = (factor.reshape((groups, 1, second)) * ones).reshape((first, second))
@@ -124,7 +130,10 @@ def absorb(convolution: Convolution, affine: Affine) -> NodeOut:
         inputs[slots.filter] = scaled(sketch, convolution.filter, convolution.over_filter(factor))
     if affine.shift is not None:
         dtype = (node.output() if convolution.bias is None else convolution.bias).desc.data_type
-        inputs.append(_per_channel(affine.shift, outputs).stored(dtype))
+        bias = _per_channel(affine.shift, outputs).stored(dtype)
+        if slots is _GRADIENT:
+            return sketch.add("Conv2DTranspose", *(inputs[slot] for slot in (0, 2, 1)), bias, like=node)
+        inputs.append(bias)
     return sketch.add(node.type, *inputs, like=node)
 
 

@@ -23,6 +23,7 @@ def f(*shape: int, low: float = -1, high: float = 1) -> Array:
 
 
 X, W, DEPTHWISE = f(2, 7, 8, 3), f(3, 3, 3, 4), f(3, 3, 3, 2)
+TRANSPOSED = f(3, 3, 4, 3)
 GAMMA, BETA, MEAN, VARIANCE = f(4, low=0.5), f(4), f(4), f(4, low=0.5, high=2)
 MEAN_6, VARIANCE_6 = f(6), f(6, low=0.5, high=2)
 CONV = node("Conv2D", "conv", "x w", strides=[1, 1, 1, 1], padding="SAME")
@@ -103,6 +104,21 @@ MODELS: dict[str, tuple[list[pb.NodeDef], Array, dict[str, int]]] = {
         ],
         CONVOLVED + BETA,
         {"Conv2D": 1, "Transpose": 2},
+    ),
+    "transposed convolution with bias and batch norm": (
+        [
+            const("sizes", np.int32([2, 14, 16, 4])),
+            const("t", TRANSPOSED),
+            node("Conv2DBackpropInput", "conv", "sizes t x", strides=[1, 2, 2, 1], padding="SAME"),
+            const("bias", BETA),
+            node("BiasAdd", "biased", "conv bias"),
+            *arithmetic("biased"),
+        ],
+        (oracles.conv_gradient([2, 14, 16, 4], TRANSPOSED, X, [2, 2], "SAME") + BETA - MEAN)
+        / np.sqrt(VARIANCE + 1e-3)
+        * GAMMA
+        + BETA,
+        {"Conv2DTranspose": 1},
     ),
     "what changes nothing": (
         [
