@@ -23,8 +23,8 @@ SUCCESS = "ATC run success, welcome to the next use."
 FAILURE = "ATC run failed, Please check the detail log, Try 'atc --help' for more information"
 FAILED = 255
 USAGE = """\
-usage: atc --model=FILE --framework=5 --soc_version=CHIP --output=PATH [options]
-       atc --mode=1 --om=FILE --json=PATH        write an .om as JSON, or with --framework=5 an ONNX model
+usage: atc --model=FILE --framework=5 --soc_version=CHIP --output=PATH [options]        3: TensorFlow, 5: ONNX
+       atc --mode=1 --om=FILE --json=PATH        write an .om as JSON, or with --framework=3 or 5 a model
        atc --mode=3 --model=FILE --framework=5 --soc_version=CHIP        check a model only
        atc --mode=6 --om=FILE        show what an .om holds
        atc graph show FILE, atc graph diff A B        look at graphs; 'atc graph --help' says more"""
