@@ -34,6 +34,12 @@ def _element_shape(n: NodeBuilder, name: str = "element_shape") -> NodeOut:
     return n.index("Element_Shape", [max(dim.size, -1) for dim in value.shape.dim])
 
 
+def _told(n: NodeBuilder, source: NodeOut, role: str) -> NodeOut:
+    """Return a number or shape as a Const where its value is known: that is where what a list holds is looked up."""
+    value = n.value(source)
+    return source if value is None or source.node.type == "Const" else n.const(role, value)
+
+
 # -- TensorList --------------------------------------------------------------------------------------------------------
 @maps("TensorListReserve", "EmptyTensorList", inputs=2)
 @maps("TensorListFromTensor", inputs=2)
@@ -41,7 +47,10 @@ def _element_shape(n: NodeBuilder, name: str = "element_shape") -> NodeOut:
 @maps("TensorListScatterV2", inputs=4)
 def new_list(n: NodeBuilder) -> Mapped:
     """Before: TensorListReserve, FromTensor, Split, ScatterV2, EmptyTensorList. After: the same in GE."""
-    return n.add(n.op_type, *n.inputs, element_dtype=_element(n), shape_type=_shape_type(n))
+    first = 0 if n.op_type in ("TensorListReserve", "EmptyTensorList") else 1  # others begin with a tensor
+    sources = n.sources()
+    sources[first:] = [_told(n, source, f"Known_{k}") for k, source in enumerate(sources[first:])]
+    return n.add(n.op_type, *sources, element_dtype=_element(n), shape_type=_shape_type(n))
 
 
 @maps("TensorListScatter", inputs=3)
@@ -108,7 +117,7 @@ def tensor_array(n: NodeBuilder) -> Mapped:
     made = n.add(
         "TensorListReserve",
         _element_shape(n),
-        n.need(0),
+        _told(n, n.need(0), "Size"),
         element_dtype=_element(n, "dtype"),
         dynamic_size=n.attr("dynamic_size", False),
     ).output()
