@@ -184,10 +184,10 @@ _ROWS: dict[str, tuple[_Row, ...]] = {
         ("weight", _WORKS, _W, _FILE, "", "",
             "The weights of a Caffe model; ignored for others."),
         ("framework", _WORKS, _W, _lexed("0 1 3 5", "E10007", Kind.NUMBER), "", "ge.frameworkType",
-            "The kind of the model file: 0 Caffe, 1 MindSpore, 3 TensorFlow, 5 ONNX. (0, 1 and 3: not implemented "
-            "yet.)"),
+            "The kind of the model file: 0 Caffe, 1 MindSpore, 3 TensorFlow (a frozen graph), 5 ONNX. (0 and 1: not "
+            "implemented yet.)"),
         ("om", _WORKS, _W, _FILE, "", "",
-            "The .om file to write as JSON (--mode=1; with --framework=5 an ONNX model) or to show (--mode=6)."),
+            "The .om file to write as JSON (--mode=1; with --framework a model) or to show (--mode=6)."),
         ("input_format", _WORKS, _W, _TEXT, "NCHW", "input_format",
             "Format of the inputs: NCHW, ND or NCDHW."),
         ("input_shape", _WORKS, _W, _TEXT, "", "ge.inputShape",
