@@ -36,7 +36,9 @@ def compile_model(
     passes: Iterable[type[FusionBasePass]] = (),
     **options: Any,
 ) -> OfflineModel:
-    """Compile an ONNX model (path, file content or message) and return the offline model; ``.save(path)`` writes it.
+    """Compile a model (path, file content or message) and return the offline model; ``.save(path)`` writes it.
+
+    It is an ONNX model, or with ``framework=3`` a frozen TensorFlow graph.
 
     ``options`` are named as on the command line, ``soc_version`` is required. Values are texts as there, or natural
     ones: numbers, booleans, ``input_shape={"x": (1, 3)}``, ``out_nodes=["relu:0"]``,

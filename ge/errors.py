@@ -111,7 +111,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "E10007": CatalogueEntry(
         "Parameter [{parameter}] is [{value}], which is not one of its choices: {support}.",
-        "Set it to the choice that fits the model file; an ONNX model needs --framework=5.",
+        "Set it to the choice that fits the model file; an ONNX model needs --framework=5, a frozen TensorFlow graph 3.",
     ),
     "E10008": CatalogueEntry(
         "A Caffe model (--framework=0) needs its weights, but --weight is not set.",
@@ -144,7 +144,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "E10016": CatalogueEntry(
         "Name [{opname}] in parameter [{parameter}] does not exist in the model.",
-        "Take the name from the model: Netron shows all of them, so does 'atc --mode=1 --framework=5 --om=<model>'.",
+        "Take the name from the model: Netron shows all of them, so does 'atc --mode=1 --framework=<kind> --om=<model>'.",
     ),
     "E10017": CatalogueEntry(
         "Name [{opname}] in parameter [{parameter}] is not an input of the model.",
@@ -762,6 +762,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "Node [{node}] left {value} at place {place} in the padding of its output {index}, which lies in {format}.",
         "This is a fault of the kernel, not of the model; compile with --format_refinement=0 to "
         "go on without such layouts.",
+    ),
+    "R1054": CatalogueEntry(
+        "Node [{node}] ({optype}): output {output} of the compiled kernel {kernel} is not what the numpy kernel makes: "
+        "{reason}.",
+        "This is a fault of the compiled kernel, not of the model; set ATC_CODEGEN=off to go on without them.",
     ),
     "R1060": CatalogueEntry(
         "The session of model [{model}] cannot run. Reason: {reason}",
