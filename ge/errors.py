@@ -111,7 +111,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "E10007": CatalogueEntry(
         "Parameter [{parameter}] is [{value}], which is not one of its choices: {support}.",
-        "Set it to the choice that fits the model file; an ONNX model needs --framework=5, a frozen TensorFlow graph 3.",
+        "Set it to the choice that fits the model file: 5 for an ONNX model, 3 for a frozen TensorFlow graph.",
     ),
     "E10008": CatalogueEntry(
         "A Caffe model (--framework=0) needs its weights, but --weight is not set.",
@@ -144,7 +144,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "E10016": CatalogueEntry(
         "Name [{opname}] in parameter [{parameter}] does not exist in the model.",
-        "Take the name from the model: Netron shows all of them, so does 'atc --mode=1 --framework=<kind> --om=<model>'.",
+        "Take the name from the model: Netron shows all of them, so does 'atc --mode=1 --framework=5 --om=<model>'.",
     ),
     "E10017": CatalogueEntry(
         "Name [{opname}] in parameter [{parameter}] is not an input of the model.",
