@@ -173,6 +173,10 @@ class Environment:
     npu_collect_path: str = ""
     autofuse_flags: str = ""
     autofuse_dfx_flags: str = ""
+    codegen: str = "on"
+    """Whether the simulator compiles kernels for this machine: on, off, or verify (both, and compare)."""
+    kernel_cache: str = ""
+    """Folder of what it has compiled; empty when nobody knows where the user's files are."""
     log_to_stdout: bool = False
 
     @classmethod
@@ -183,6 +187,11 @@ class Environment:
         if threads and not (threads.isascii() and threads.isdecimal() and len(threads) < 6 and int(threads) > 0):
             raise ReportedError(
                 "E13024", env="ATC_NUM_THREADS", value=threads, situation="as a number of threads (1 to 99999)"
+            )
+        codegen = variables.get("ATC_CODEGEN", "").strip().lower() or "on"
+        if codegen not in CODEGEN_MODES:
+            raise ReportedError(
+                "E13024", env="ATC_CODEGEN", value=codegen, situation=f"where {', '.join(CODEGEN_MODES)} are possible"
             )
         return cls(
             work_path=variables.get("ASCEND_WORK_PATH", ""),
@@ -197,5 +206,19 @@ class Environment:
             npu_collect_path=variables.get("NPU_COLLECT_PATH", ""),
             autofuse_flags=variables.get("AUTOFUSE_FLAGS", ""),
             autofuse_dfx_flags=variables.get("AUTOFUSE_DFX_FLAGS", ""),
+            codegen=codegen,
+            kernel_cache=_kernel_cache(variables),
             log_to_stdout=variables.get("ASCEND_SLOG_PRINT_TO_STDOUT", "") == "1",
         )
+
+
+CODEGEN_MODES = ("on", "off", "verify")
+
+
+def _kernel_cache(variables: Mapping[str, str]) -> str:
+    """Return the folder below the user's caches (XDG_CACHE_HOME, by default ~/.cache); relative ones do not count."""
+    base = variables.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        home = variables.get("HOME", "")
+        base = os.path.join(home, ".cache") if os.path.isabs(home) else ""
+    return os.path.join(base, "atc-offline", "kernels") if base else ""

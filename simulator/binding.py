@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ge.graph.types import FORMAT_TEXT, has_numpy_dtype, numpy_dtype
 from ge.ops import OpDef, current_operators, lookup
 from ge.ops.registry import Misfit
 from simulator.kernels import Kernel, KernelRequest, choose, reference_kernel
-from simulator.kernels.registry import Array
+from simulator.kernels.registry import Array, KernelCompiler
 
 PAGE = 4096
 
@@ -95,12 +96,13 @@ def missing_operator(node: Node) -> ReportedError:
     return ReportedError("R1052", node=node.name, optype=node.type, loaded=loaded)
 
 
-def choose_kernel(node: Node, constants: Mapping[int, Array]) -> Kernel:
+def choose_kernel(node: Node, constants: Mapping[int, Array], compiler: KernelCompiler | None = None) -> Kernel:
     """Return the kernel for a node with the descriptors that it has now.
 
-    ``constants`` are the values, by input slot, that stay the same as long as the kernel is used. Raises R1051.
+    ``constants`` are the values, by input slot, that stay the same as long as the kernel is used. ``compiler`` may make
+    one for this machine. Raises R1051.
     """
-    request = _request(node, constants)
+    request = replace(_request(node, constants), compiler=compiler)
     found = choose(request)
     if found is not None:
         return found

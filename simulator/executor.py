@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from operator import is_
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,6 +65,13 @@ class Observer(Protocol):
 
     def after(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """See a node that has run."""
+
+
+class SharedRun(Protocol):
+    """Threads that run the jobs of compiled kernels (:class:`simulator.codegen.crew.Crew`)."""
+
+    def program(self, jobs: Sequence[Any]) -> Callable[[], None]:
+        """Return the call that runs jobs, in order."""
 
 
 class RunLoop:
@@ -143,9 +151,18 @@ class Executor(RunLoop):
     layout: kernels rely on zeros there. ``after_step``, if set, sees every step when it is done, those of bodies too.
     """
 
-    def __init__(self, plan: ExecutionPlan, threads: int | None = None, name: str = "model") -> None:
+    def __init__(
+        self,
+        plan: ExecutionPlan,
+        threads: int | None = None,
+        name: str = "model",
+        hire: Callable[[int], SharedRun | None] | None = None,
+    ) -> None:
         super().__init__(threads, name)
         self.plan = plan
+        self._crew = None if hire is None else hire(self.threads)
+        self._sequences: dict[int, tuple[list[Step], list[Step | Callable[[], None]]]] = {}
+        self._single: dict[int, tuple[Step, Callable[[], None]]] = {}
         self.after_step: Callable[[Step], None] | None = None
         self.inputs, self.outputs = plan.inputs, plan.outputs
         if has_narrow_floats(array for step in all_steps(plan.steps) for array in step.outputs):
@@ -168,6 +185,35 @@ class Executor(RunLoop):
         self._run_steps(self.plan.steps)
 
     def _run_steps(self, steps: Sequence[Step]) -> None:
+        if self.observer is None and self.overflow is None and self.after_step is None and self._crew is not None:
+            self._run_unseen(steps, self._crew)
+        else:
+            self._run_watched(steps)
+
+    def _run_unseen(self, steps: Sequence[Step], crew: SharedRun) -> None:
+        """Run steps; compiled ones that follow each other become one program, which runs without Python."""
+        known, parts = self._sequences.get(id(steps), ([], []))
+        if len(known) != len(steps) or not all(map(is_, known, steps)):
+            parts = _sequence(steps, crew)
+            self._sequences[id(steps)] = (list(steps), parts)
+        step = None
+        try:
+            for part in parts:
+                if not isinstance(part, Step):
+                    part()
+                    continue
+                step = part
+                if step.control is not None:
+                    step.control(self._run_steps)
+                else:
+                    self.share(step.kernel)
+                    step.call()
+        except ReportedError:
+            raise
+        except Exception as fault:
+            raise _stopped_at(step, fault) from fault
+
+    def _run_watched(self, steps: Sequence[Step]) -> None:
         step = None
         try:
             observer, overflow = self.observer, self.overflow
@@ -178,7 +224,7 @@ class Executor(RunLoop):
                     step.control(self._run_steps)
                 else:
                     self.share(step.kernel)
-                    step.call()
+                    self._call_of(step)()
                 if observer is not None:
                     observer.after(step.node, step.inputs, step.outputs)
                 if overflow is not None:
@@ -189,8 +235,38 @@ class Executor(RunLoop):
         except ReportedError:
             raise
         except Exception as fault:
-            node = "" if step is None else f"{step.node} ({step.type}, kernel {step.kernel.name})"
-            raise stopped(node, fault) from fault
+            raise _stopped_at(step, fault) from fault
+
+    def _call_of(self, step: Step) -> Callable[[], None]:
+        """Return what runs a step, on several threads if it can."""
+        if self._crew is None or not step.jobs:
+            return step.call
+        known, call = self._single.get(id(step), (None, step.call))
+        if known is not step:
+            call = self._crew.program(step.jobs)
+            self._single[id(step)] = (step, call)
+        return call
 
     def _give(self) -> list[Array]:
         return [binding.array.copy() for binding in self.plan.outputs]
+
+
+def _sequence(steps: Sequence[Step], crew: SharedRun) -> list[Step | Callable[[], None]]:
+    """Return steps in order, those with jobs that follow each other as one call."""
+    found: list[Step | Callable[[], None]] = []
+    jobs: list[Any] = []
+    for step in steps:
+        if step.jobs:
+            jobs.extend(step.jobs)
+            continue
+        if jobs:
+            found.append(crew.program(jobs))
+            jobs = []
+        found.append(step)
+    if jobs:
+        found.append(crew.program(jobs))
+    return found
+
+
+def _stopped_at(step: Step | None, fault: Exception) -> ReportedError:
+    return stopped("" if step is None else f"{step.node} ({step.type}, kernel {step.kernel.name})", fault)

@@ -26,7 +26,7 @@ from ge.tensor_memory import LOAD_TIME_CONST
 from simulator.binding import allocate, cannot_run, choose_kernel, constant_array, damaged, definition_of, stopped
 from simulator.control import Body, BoundCall, Control, control_of
 from simulator.kernels import Kernel
-from simulator.kernels.registry import Array
+from simulator.kernels.registry import Array, KernelCompiler
 from simulator.kernels.storage.layout import padding_clearer
 from simulator.steps import Step, run_plainly
 
@@ -80,8 +80,8 @@ def output_names(model: RunnableModel) -> list[str]:
 
 
 @collector_at_rest()
-def load(model: RunnableModel) -> ExecutionPlan:
-    """Build the execution plan of a static model.
+def load(model: RunnableModel, compiler: KernelCompiler | None = None) -> ExecutionPlan:
+    """Build the execution plan of a static model; ``compiler`` makes kernels for this machine where it can.
 
     Raises R1010 for a damaged plan, R1051 for nodes that cannot be run, R1061 for a model without a static plan and
     R1062 when its memory cannot be had.
@@ -96,7 +96,7 @@ def load(model: RunnableModel) -> ExecutionPlan:
     except CallFault as fault:
         raise damaged(model.graph, str(fault)) from fault
     arena = allocate(graph_plan.arena_size, "tensors")
-    binder = _Binder(model.plan, model.graph, graph_plan, arena)
+    binder = _Binder(model.plan, model.graph, graph_plan, arena, compiler)
     inputs = [binder.bind_input(node) for node in model.graph.data_nodes()]
     bound = binder.bind_tasks()
     scratch = allocate(max((task.scratch_bytes for task in bound), default=0), "scratch")
@@ -125,8 +125,10 @@ class _Bound:
         """Return the step, those of bodies ready too."""
         call = partial(self.kernel.run, self.inputs, self.outputs, scratch)
         descs = tuple(self.node.output_descs)
+        jobs = () if self.kernel.bind is None else tuple(self.kernel.bind(self.inputs, self.outputs, scratch))
         if self.control is None:
-            return Step(self.node.name, self.node.type, self.kernel, self.inputs, self.outputs, call, descs=descs)
+            name, optype = self.node.name, self.node.type
+            return Step(name, optype, self.kernel, self.inputs, self.outputs, call, descs=descs, jobs=jobs)
         for body, tasks in self.bodies:
             body.steps.extend(task.ready(scratch) for task in tasks)
         control, bodies = partial(self.control.run, scratch), tuple(body.steps for body, _ in self.bodies)
@@ -142,6 +144,7 @@ class _Binder:
     graph: Graph
     plan: GraphPlan
     arena: Array
+    compiler: KernelCompiler | None = None
     values: dict[tuple[str, int], Array] = field(default_factory=dict)
     constants: set[tuple[str, int]] = field(default_factory=set)
     constant_bytes: int = 0
@@ -305,12 +308,12 @@ class _Binder:
                 self._settle(out, array, is_constant=False)
         if node.subgraphs:
             return self._bind_call(node, inputs, outputs)
-        kernel = self._choose_kernel(node)
+        kernel = self._choose_kernel(node, self.compiler)
         if _needs_staging(kernel, inputs, outputs):
             kernel = _staged(kernel, inputs)
         return _Bound(node, kernel, inputs, outputs)
 
-    def _choose_kernel(self, node: Node) -> Kernel:
+    def _choose_kernel(self, node: Node, compiler: KernelCompiler | None = None) -> Kernel:
         definition_of(node)
         for out in node.outputs():
             self._storage(out)
@@ -320,7 +323,7 @@ class _Binder:
             if source is not None and (source.node.name, source.index) in self.constants
         }
         try:
-            return choose_kernel(node, constants)
+            return choose_kernel(node, constants, compiler)
         except (ArithmeticError, LookupError, TypeError, ValueError) as fault:
             # a file may hold attributes that fit neither each other nor the shapes
             raise cannot_run(node, f"its attributes do not fit ({fault})") from fault
@@ -384,7 +387,7 @@ class _Binder:
         if plan is None or plan.arena_size > workspace.nbytes:
             lack = "has no plan" if plan is None else f"needs {plan.arena_size} bytes, its place has {workspace.nbytes}"
             raise damaged(graph, f"it {lack}")
-        inner = _Binder(self.whole, graph, plan, workspace[: plan.arena_size])
+        inner = _Binder(self.whole, graph, plan, workspace[: plan.arena_size], self.compiler)
         for data in graph.data_nodes():
             slot = parent_slot(data, caller)
             if not 0 <= slot < len(states):
@@ -435,4 +438,5 @@ def _staged(kernel: Kernel, inputs: Sequence[Array | None]) -> Kernel:
             copies.append(copy)
         kernel.run(tuple(copies), outputs, scratch)
 
-    return replace(kernel, name=f"{kernel.name}+staging", run=run, scratch_bytes=end, is_in_place_safe=True)
+    name = f"{kernel.name}+staging"
+    return replace(kernel, name=name, run=run, scratch_bytes=end, is_in_place_safe=True, bind=None)

@@ -17,8 +17,10 @@ from ge.errors import ReportedError
 from ge.graph import Graph
 from ge.graph.types import FORMAT_TEXT, has_numpy_dtype, numpy_dtype
 from ge.ops import OperatorSet, current_operators, lookup, using
+from ge.options import Environment
 from ge.tensor_memory import memory_size
 from simulator.binding import missing_operator
+from simulator.codegen import obtain
 from simulator.dump_settings import DumpSettings
 from simulator.dynamic import DynamicExecutor
 from simulator.executor import Executor
@@ -118,11 +120,14 @@ class InferSession:
             else:
                 raise TypeError(f"model_path must be a path or an OfflineModel, not {type(model_path).__name__}")
             _check_operators(model.graph)
-            self._executor: Executor | DynamicExecutor | None = (
-                Executor(load(model), threads, self.name)
-                if model.plan.is_static
-                else DynamicExecutor(model, threads, self.name)
-            )
+            self._executor: Executor | DynamicExecutor | None
+            if model.plan.is_static:
+                environment = Environment.read()
+                compiler = obtain(environment.codegen, environment.kernel_cache)
+                hire = None if compiler is None else compiler.crew
+                self._executor = Executor(load(model, compiler), threads, self.name, hire)
+            else:
+                self._executor = DynamicExecutor(model, threads, self.name)
             if debug and isinstance(self._executor, Executor):
                 self._executor.after_step = check_step
         self._model: RunnableModel | None = model

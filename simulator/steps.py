@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ge.graph import TensorDesc
 from simulator.kernels.registry import Array, Kernel
@@ -16,7 +17,8 @@ RunSteps = Callable[[Sequence["Step"]], None]
 class Step:
     """One ready call. ``inputs`` and ``outputs`` are the views that ``call`` reads and writes; ``descs`` of outputs.
 
-    Steps of call nodes have ``bodies``, and ``control`` to run them with; ``call`` runs them plainly.
+    Steps of call nodes have ``bodies``, and ``control`` to run them with; ``call`` runs them plainly. Steps of compiled
+    kernels have ``jobs``, which several threads can share; ``call`` runs them on one.
     """
 
     node: str
@@ -28,6 +30,7 @@ class Step:
     control: Callable[[RunSteps], None] | None = None
     bodies: tuple[Sequence[Step], ...] = ()
     descs: tuple[TensorDesc, ...] = ()
+    jobs: tuple[Any, ...] = ()
 
 
 def run_plainly(steps: Sequence[Step]) -> None:

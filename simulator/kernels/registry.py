@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -69,6 +69,15 @@ class Kernel:
     is_reference: bool = False
     is_in_place_safe: bool = False
     product_size: int = 0
+    bind: Callable[[Inputs, Outputs, Array], Sequence[Any]] | None = None
+    """Kernels that are compiled return their jobs (:class:`simulator.codegen.jobs.Job`) for memory that stays."""
+
+
+class KernelCompiler(Protocol):
+    """What makes compiled kernels (:class:`simulator.codegen.compiler.Compiler`)."""
+
+    def build(self, request: KernelRequest) -> Kernel | None:
+        """Return a compiled kernel, or ``None`` to leave the node to the others."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,7 @@ class KernelRequest:
     """What is known of a node when its kernel is chosen.
 
     ``inputs`` holds ``None`` for absent slots; ``constants`` maps slots to values that never change (read-only).
+    ``compiler``, if there is one, is asked before the kernels that are registered here.
     """
 
     node: str
@@ -85,6 +95,7 @@ class KernelRequest:
     inputs: tuple[TensorDesc | None, ...]
     outputs: tuple[TensorDesc, ...]
     constants: Mapping[int, Array]
+    compiler: KernelCompiler | None = None
 
     def input(self, slot: int) -> TensorDesc | None:
         """Return the descriptor of an input; ``None`` when absent or beyond the last slot."""
@@ -162,6 +173,10 @@ def choose(request: KernelRequest) -> Kernel | None:
     """Return the kernel for a node, or ``None`` when only its reference semantics can run it."""
     if all(map(_is_empty, request.outputs)):
         return _NOTHING_TO_DO
+    if request.compiler is not None:
+        found = request.compiler.build(request)
+        if found is not None:
+            return found
     for entry in _ENTRIES.get(request.type, ()):
         if entry.fits(request):
             found = entry.builder(request)

@@ -18,6 +18,7 @@ from ge.graph import DataType, Graph, Node, NodeOut, Tensor, TensorDesc
 from ge.graph.types import FORMAT_TEXT, Format, data_type_of
 from ge.ops import infer_node
 from ge.ops.format_columns import FormatColumn, format_columns
+from simulator.kernels.registry import KernelCompiler
 from simulator.loader import load
 from tests.ge.formats.index_formulas import lay_out
 from tests.simulator.differential import assert_equal_meaning, expected_values
@@ -173,6 +174,7 @@ def check_stored(
     tolerance: float | None = None,
     may_be_reference: bool = False,
     expected: Sequence[Array] | None = None,
+    compiler: KernelCompiler | None = None,
 ) -> None:
     """Hold a node in ``layout`` to its meaning, on memory full of NaN; padding must come out as zeros."""
     origins = list(origins) if origins is not None else [default_origin(x) for x in inputs]
@@ -181,7 +183,7 @@ def check_stored(
     node = plain.graph.find("node")
     assert node is not None
     model, feeds, laid, _ = case.stored(node)
-    plan = load(model)
+    plan = load(model, compiler)
     [step] = plan.steps
     assert may_be_reference or not step.kernel.is_reference
     assert kernel is None or step.kernel.name == kernel, step.kernel.name
