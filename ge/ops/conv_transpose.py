@@ -23,6 +23,7 @@ from ge.ops.conv import (
     result_type,
     with_bias,
 )
+from ge.ops.inference import plain_number, vector_parts
 from ge.ops.layout import channels_first, from_channels_first, shape_in_format, spatial_axes, spatial_values
 from ge.ops.registry import Array, InferContext, Misfit, OutputSpec, operator
 from ge.ops.window import Window, padding_mode, slide_all
@@ -124,9 +125,10 @@ def _infer_transposed(rank: int, x_name: str) -> Callable[[InferContext], Sequen
         if x_name == "x":
             check_reserved(ctx)
             check_bias(ctx, outputs)
-        wanted = ctx.ints("input_size")
-        if wanted is None:
+        parts = vector_parts(ctx, "input_size")  # the batch may be open while the spatial sizes are known
+        if parts is None:
             return [(shape_in_format([x[0], outputs, *[-1] * (rank - 2)], data_format), dtype)]
+        wanted = [-1 if number is None else number for number in map(plain_number, parts)]
         sizes = [w.size for w in transposed_windows(ctx.op, x[2:], kernel, requested_sizes(ctx.op, wanted))]
         return [(shape_in_format([x[0], outputs, *sizes], data_format), dtype)]
 

@@ -395,3 +395,22 @@ def test_attributes_that_are_wrong_name_node_and_attribute(changed: dict[str, An
 def test_a_missing_attribute() -> None:
     fault = refused(graph(placeholder("x", [4]), node("Cast", "y", "x")))
     assert (fault.code, "attribute DstT is missing" in fault.message) == ("E11010", True)
+
+
+def test_sizes_that_are_known_stay_known_beside_an_open_batch() -> None:
+    numbers = [const(name, np.int32(value)) for name, value in (("h", 8), ("w", 10), ("c", 6))]
+    model = graph(
+        placeholder("x", [-1, 4, 5, 3]),
+        const("filter", np.ones((3, 3, 6, 3), np.float32)),
+        node("Shape", "shape", "x"),
+        *(const(name, np.int32([value])) for name, value in (("zero", 0), ("one", 1))),
+        node("StridedSlice", "batch", "shape zero one one", shrink_axis_mask=1),
+        *numbers,
+        node("Pack", "sizes", "batch h w c", N=4, axis=0),
+        node("Conv2DBackpropInput", "deconv", "sizes filter x", strides=[1, 2, 2, 1], padding="SAME"),
+        const("rows", np.int32([-1, 480])),
+        node("Reshape", "y", "deconv rows"),
+    )
+    found = parsed(model, input_shape=parse_input_shape("x:-1,4,5,3"))
+    assert list(the(found, "deconv").output_descs[0].shape) == [-1, 8, 10, 6]
+    assert list(the(found, "y").output_descs[0].shape) == [-1, 480]
