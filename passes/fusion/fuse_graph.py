@@ -10,6 +10,7 @@ from ge.passes import PassContext
 from ge.passes.engine import run_pass
 from ge.session import CompileSession
 from ge.verify import verify_after
+from passes.fusion.drop_idle_dropout import DropIdleDropout
 from passes.fusion.drop_idle_node import DropIdleNode
 from passes.fusion.drop_neutral_operand import DropNeutralOperand
 from passes.fusion.fold_batch_norm import FoldBatchNorm
@@ -48,6 +49,7 @@ BUILTIN_FUSIONS: tuple[type[GraphFusion], ...] = (
     # what does nothing
     DropNeutralOperand,
     DropIdleNode,
+    DropIdleDropout,
     JoinSplit,
     # a Transpose may become a Reshape
     MergeTransposes,

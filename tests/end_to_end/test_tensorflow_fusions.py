@@ -12,7 +12,7 @@ import atc
 from parsers.tensorflow import graph_def_pb2 as pb
 from tests.end_to_end.agreement import run
 from tests.parsers.tensorflow import oracles
-from tests.parsers.tensorflow.tf_models import const, graph, node, placeholder
+from tests.parsers.tensorflow.tf_models import Type, const, graph, node, placeholder
 
 Array = np.ndarray[Any, np.dtype[Any]]
 GENERATOR = np.random.default_rng(11)
@@ -119,6 +119,21 @@ MODELS: dict[str, tuple[list[pb.NodeDef], Array, dict[str, int]]] = {
         * GAMMA
         + BETA,
         {"Conv2DTranspose": 1},
+    ),
+    "dropout that keeps everything": (
+        [
+            const("one", np.float32(1)),
+            node("PlaceholderWithDefault", "keep", "one"),
+            CONV,
+            node("RealDiv", "scaled", "conv keep"),
+            node("Shape", "shape", "conv"),
+            node("RandomUniform", "noise", "shape", dtype=Type(pb.DT_FLOAT)),
+            node("AddV2", "shifted", "noise keep"),
+            node("Floor", "mask", "shifted"),
+            node("Mul", "y", "scaled mask"),
+        ],
+        CONVOLVED,
+        {"Conv2D": 1},
     ),
     "what changes nothing": (
         [

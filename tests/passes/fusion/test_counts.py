@@ -345,6 +345,21 @@ ODDS_AND_ENDS = Sample(
     {"GeluV2": 1, "BatchMatMulV2": 1, "Reshape": 1},
 )
 
+DROPOUT = Sample(
+    """dropout (float[2,3] x) => (float[2,3] y)
+<float zero = {0.0}>
+{
+    noise = RandomUniform<shape=[2,3]>()
+    kept = GreaterOrEqual(noise, zero)
+    mask = Cast<to=1>(kept)
+    doubled = Add(x, x)
+    y = Mul(doubled, mask)
+}""",
+    {},
+    {"NeutralOperandFusionPass": 2, "IdleDropoutFusionPass": 1},  # the interval of the random numbers is that of 0 and 1
+    {"Add": 1},
+)
+
 DENSE = Sample(
     """dense (float[2,3,5] x) => (float[2,3,4] y)
 <int64[2] rows = {6,5}, int64[3] back = {2,3,4}>
@@ -364,6 +379,7 @@ SAMPLES = {
     "convolutions": CONVOLUTIONS,
     "odds and ends": ODDS_AND_ENDS,
     "dense layer over two axes": DENSE,
+    "dropout that keeps everything": DROPOUT,
 }
 
 
