@@ -356,7 +356,7 @@ DROPOUT = Sample(
     y = Mul(doubled, mask)
 }""",
     {},
-    {"NeutralOperandFusionPass": 2, "IdleDropoutFusionPass": 1},  # the interval of the random numbers is that of 0 and 1
+    {"NeutralOperandFusionPass": 2, "IdleDropoutFusionPass": 1},  # two: their interval, 0 to 1
     {"Add": 1},
 )
 
