@@ -24,7 +24,7 @@ _TO_THE_END = 2**31 - 1
 _MASKS = "[begin_mask:i=0 end_mask:i=0 ellipsis_mask:i=0 new_axis_mask:i=0 shrink_axis_mask:i=0]"
 
 
-def _index(
+def index_of(
     op: Any,
     rank: int,
     begin: Sequence[int | None],
@@ -132,7 +132,7 @@ def _region(ctx: InferContext, axes: Sequence[int] | None, has_axes: bool) -> Se
     unknown: list[int | None] = [None] * length
     if ctx.has("strides") and strides is None:
         strides = unknown
-    index = _index(ctx.op, len(x), unknown if begin is None else begin, unknown if end is None else end, strides, axes)
+    index = index_of(ctx.op, len(x), unknown if begin is None else begin, unknown if end is None else end, strides, axes)
     return [(_taken_dims(x, index), dtype)]
 
 
@@ -153,7 +153,7 @@ def _optional(array: Any) -> list[int] | None:
 
 
 def _take(op: Any, x: Any, begin: Any, end: Any, axes: Any, strides: Any) -> Any:
-    index = _index(op, x.ndim, _numbers(begin), _numbers(end), _optional(strides), _optional(axes))
+    index = index_of(op, x.ndim, _numbers(begin), _numbers(end), _optional(strides), _optional(axes))
     _taken_dims(x.shape, index)
     return x[tuple(index)]
 
