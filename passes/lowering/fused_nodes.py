@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 ASC_GRAPH = "asc_graph"
 """Attribute of a fused node: the text of its AscGraph."""
-VIEW_TYPES = frozenset({"ExpandDims", "Reshape", "Squeeze", "Unsqueeze"})
+VIEW_TYPES = frozenset({"ExpandDims", "Reshape", "Squeeze", "SqueezeV3", "Unsqueeze", "UnsqueezeV3"})
 """Operators that move nothing: kernels of them alone are not worth it, and they do not count as work."""
 
 

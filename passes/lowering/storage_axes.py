@@ -90,4 +90,4 @@ def check_same_layout(source: TensorDesc, target: TensorDesc) -> None:
     # padding of a tensor whose dims are products is repeated as it is only where the tensors are the same
     pairs = zip(divided_axes(source), divided_axes(target), strict=True)
     if any((a.extent, a.length) != (b.extent, b.length) for a, b in pairs):
-        raise Refusal(Rule.LAYOUT, f"an axis is repeated that {target.format.name} divides into blocks")
+        raise Refusal(Rule.LAYOUT, f"{target.format.name} divides an axis into blocks that is repeated")
