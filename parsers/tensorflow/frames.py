@@ -107,10 +107,11 @@ class _Variable(NamedTuple):
 
 @dataclass
 class _Part:
-    """Nodes that a body consists of, and what it reads from outside of the frame without an Enter."""
+    """Nodes that a body consists of, and what it reads, or waits for, outside of the frame without an Enter."""
 
     nodes: list[TfNode] = field(default_factory=list)
     outer: dict[Reference, None] = field(default_factory=dict)
+    waits: dict[str, None] = field(default_factory=dict)
 
 
 class _Frame:
@@ -131,7 +132,8 @@ class _Frame:
         self._merges = {variable.merge.name for variable in self.variables}
         self._backs = {variable.back.name for variable in self.variables}
         self._only_first = enters.keys() - self.constants.keys()
-        self.controls = tuple(dict.fromkeys(name for node in enters.values() for name in node.controls))
+        self.controls = [name for node in enters.values() for name in node.controls]
+        self.conditional = self._conditional()
 
     def fault(self, node: TfNode, reason: str) -> ReportedError:
         """Return the error for a node that does not fit into the frame."""
@@ -170,25 +172,34 @@ class _Frame:
                 raise self.fault(merge, "it must join one Enter and one NextIteration")
             if backs[0].name not in self.members:
                 raise self.fault(merge, f"{backs[0].name} is not a NextIteration of this frame")
+            if _is_constant(firsts[0]):
+                raise self.fault(merge, f"it joins the constant {firsts[0].name}, which is there in every turn")
+            early = [name for name in merge.controls if name in enters and not _is_constant(enters[name])]
+            if early or any(name in self.members and self.members[name].op in NEXT for name in merge.controls):
+                raise self.fault(merge, f"it waits for {', '.join(merge.controls)}, which is not there in every turn")
             found.append(_Variable(firsts[0], merge, backs[0]))
         return found
 
     # -- what the bodies consist of ------------------------------------------------------------------------------------
-    def check_ends(self) -> None:
-        """Refuse loops that never end: a variable that goes round whatever LoopCond says."""
+    def _conditional(self) -> set[str]:
+        """Return the nodes that depend on what LoopCond decides in the same turn.
+
+        Raises E11010 for a variable that goes round whatever it decides: such a loop never ends.
+        """
         readers: dict[str, list[TfNode]] = {}
         for node in self.members.values():
             for name in node.producers():
                 readers.setdefault(name, []).append(node)
-        conditional, waiting = set(self.switches), list(self.switches)
+        found, waiting = set(self.switches), list(self.switches)
         while waiting:
             for reader in readers.get(waiting.pop(), ()):
-                if reader.name not in conditional:
-                    conditional.add(reader.name)
+                if reader.name not in found:
+                    found.add(reader.name)
                     waiting += [] if reader.name in self._backs else [reader.name]
         for variable in self.variables:
-            if variable.back.name not in conditional:
+            if variable.back.name not in found:
                 raise self.fault(variable.back, "it does not depend on the LoopCond, so the loop would never end")
+        return found
 
     def resolved(self, reference: Reference) -> Reference:
         """Return what the frame's own Switches let through; other references as they are."""
@@ -198,36 +209,43 @@ class _Frame:
             reference = self.switches[reference.node].inputs[0]
         return reference
 
-    def part(self, results: Sequence[Reference], owner: TfNode) -> _Part:
-        """Return what ``results`` need inside the frame; control edges count, they say which branch a node is in."""
-        found, seen = _Part(), {*self._merges, *self.constants, *self.switches}
-        waiting = [self._source(reference, found, owner) for reference in results]
+    def part(self, ends: Sequence[TfNode]) -> _Part:
+        """Return ``ends`` and what they need inside the frame; control edges count, they say what lives when."""
+        found, waiting = _Part(), list(ends)
+        seen = {*self._merges, *self.constants, *self.switches, *(node.name for node in ends)}
         while waiting:
-            name = waiting.pop()
-            if name in seen or name not in self.members:
-                continue
-            seen.add(name)
-            node = self.members[name]
-            if name in self._backs:
-                raise self.fault(owner, f"it needs what {name} hands to the next turn")
-            waiting += [self._source(reference, found, node) for reference in node.inputs]
-            waiting += [control for control in node.controls if control not in self._only_first]
-            found.nodes.append(replace(node, inputs=tuple(self.resolved(reference) for reference in node.inputs)))
+            node = waiting.pop()
+            waits = [*node.controls, *(name for reference in node.inputs for name in self._checked(reference, node))]
+            inputs = tuple(self.resolved(reference) for reference in node.inputs)
+            found.outer.update((source, None) for source in inputs if source.node not in self.members)
+            for name in (*(source.node for source in inputs), *waits):
+                if name in self._backs or name in self._only_first:
+                    when = "next turn" if name in self._backs else "first turn"
+                    raise self.fault(node, f"it needs {name}, which is only there in the {when}")
+                if name in self.members and name not in seen:
+                    seen.add(name)
+                    waiting.append(self.members[name])
+            found.waits.update((name, None) for name in waits if name not in self.members)
+            found.nodes.append(replace(node, inputs=inputs, controls=tuple(dict.fromkeys(waits))))
         found.nodes.sort(key=lambda node: self._order[node.name])
         return found
 
-    def _source(self, reference: Reference, part: _Part, reader: TfNode) -> str:
-        """Return the producer behind a reference; one outside of the frame is noted in ``part``."""
-        if reference.node in self.switches and reference.output != 1:
-            raise self.fault(reader, f"inside of the loop it reads {reference}, which is there behind the last turn")
-        at = self.resolved(reference)
-        if at.output != 0 and at.node in self._merges:
-            raise self.fault(reader, f"it asks which turn it is in ({at})")
-        if at.node in self._only_first:
-            raise self.fault(reader, f"it reads {at}, which is only there in the first turn")
-        if at.node not in self.members:
-            part.outer[at] = None
-        return at.node
+    def _checked(self, reference: Reference, reader: TfNode) -> list[str]:
+        """Return what the Switches that a reference leads through wait for. Refuse what has no value inside a turn."""
+        waits: list[str] = []
+        while reference.node in self.switches:
+            switch = self.switches[reference.node]
+            if reference.output != 1:
+                raise self.fault(
+                    reader, f"inside of the loop it reads {reference}, which is there behind the last turn"
+                )
+            if switch.inputs[0].node == switch.name:
+                raise self.fault(switch, "it reads itself")
+            waits += switch.controls
+            reference = switch.inputs[0]
+        if reference.output != 0 and reference.node in self._merges:
+            raise self.fault(reader, f"it asks which turn it is in ({reference})")
+        return waits
 
 
 def _is_constant(enter: TfNode) -> bool:
@@ -254,25 +272,29 @@ def _while(frame: _Frame, name: str, depth: int, raise_body: RaiseBody) -> tuple
     """Return the While of a frame and the Identities in place of its Exits."""
     if depth >= MAX_NESTING:
         raise frame.fault(frame.condition, f"it is nested deeper than {MAX_NESTING} levels")
-    frame.check_ends()
-    decisions = [frame.resolved(reference) for reference in frame.condition.inputs]
-    condition = frame.part(frame.condition.inputs, frame.condition)
-    backs = [variable.back.inputs[0] for variable in frame.variables]
-    turn = frame.part(backs, frame.condition)
+    condition = frame.part([_end(frame.condition)])
+    turn = frame.part([_end(variable.back) for variable in frame.variables])
     outer = list(dict.fromkeys([*turn.outer, *condition.outer]))
     own = [Reference(name, 0) for name in frame.constants]
     arguments = [[Reference(variable.merge.name, 0)] for variable in frame.variables]
     arguments += [[reference] for reference in (*own, *outer)]
-    results = [*(frame.resolved(source) for source in backs), *own, *outer]
+    decisions = [Reference(frame.condition.name, 0)]
+    results = [*(Reference(variable.back.name, 0) for variable in frame.variables), *own, *outer]
     bodies = {
         "cond": TfBody(arguments, raise_body(condition.nodes, decisions, depth + 1), decisions),
         "body": TfBody(arguments, raise_body(turn.nodes, results, depth + 1), results),
     }
     inputs = [variable.enter.inputs[0] for variable in frame.variables]
     inputs += [*(node.inputs[0] for node in frame.constants.values()), *outer]
-    loop = TfNode(name, "While", tuple(inputs), frame.controls, {}, bodies=bodies)
+    waits = tuple(dict.fromkeys([*frame.controls, *turn.waits, *condition.waits]))
+    loop = TfNode(name, "While", tuple(inputs), waits, {}, bodies=bodies)
     slots = {argument[0]: k for k, argument in enumerate(arguments)}
     return loop, [_exit(frame, node, loop, slots) for node in frame.exits]
+
+
+def _end(node: TfNode) -> TfNode:
+    """Return what stands for a NextIteration or the LoopCond in a body: it waits for what they wait for."""
+    return replace(node, op="Identity")
 
 
 def _exit(frame: _Frame, node: TfNode, loop: TfNode, slots: Mapping[Reference, int]) -> TfNode:
@@ -281,4 +303,7 @@ def _exit(frame: _Frame, node: TfNode, loop: TfNode, slots: Mapping[Reference, i
     slot = slots.get(frame.passed(frame.resolved(source)))
     if not is_last or slot is None:
         raise frame.fault(node, f"it must take a value of the loop behind the last turn, but reads {node.inputs[0]}")
+    for name in frame.switches[source.node].controls:
+        if name in frame.conditional:
+            raise frame.fault(node, f"behind the last turn it waits for {name}, which is not there then")
     return replace(node, op="Identity", inputs=(Reference(loop.name, slot),))

@@ -292,7 +292,7 @@ REFUSED: dict[str, tuple[pb.GraphDef, str, str]] = {
     "first_turn_only": (
         graph(placeholder("x", []), enter("first", "x"), *counting(node("AddV2", "next", "now first"))),
         "next",
-        "reads first:0, which is only there in the first turn",
+        "it needs first, which is only there in the first turn",
     ),
     "value_of_the_end": (
         graph(placeholder("x", []), *counting(node("AddV2", "next", "now v/switch"))),
@@ -409,7 +409,7 @@ def test_frames_can_be_nested_so_deep(depth: int) -> None:
             ),
             node("Switch", f"s{k}", f"m{k} c{k}"),
         ]
-        nodes[-2].input.append(f"^e{k}")
+        nodes[-2].input.append(f"^m{k}")
         source = f"s{k}:1"
     for k in reversed(range(depth)):
         nodes += [node("NextIteration", f"b{k}", source), node("Exit", f"x{k}", f"s{k}")]
