@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ge.errors import ReportedError
-from simulator.codegen import conv_kernels
+from simulator.codegen import conv_kernels, elementwise_kernels
 from simulator.codegen.crew import Crew
 from simulator.codegen.engine import Engine
 from simulator.codegen.jobs import address_of, run_jobs
@@ -20,6 +20,9 @@ logger = logging.getLogger("simulator")
 Builder = Callable[[KernelRequest, Engine], Kernel | None]
 BUILDERS: dict[str, tuple[Builder, ...]] = {
     **dict.fromkeys(conv_kernels.TYPES, (conv_kernels.build_conv,)),
+    **dict.fromkeys(elementwise_kernels.TYPES, (elementwise_kernels.build_elementwise,)),
+    **dict.fromkeys(elementwise_kernels.CHANNEL_TYPES, (elementwise_kernels.build_by_channel,)),
+    "Cast": (elementwise_kernels.build_cast,),
 }
 """By operator type, those that are asked in turn."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, auto
 
-from simulator.codegen.emission import F32V, I32V, LANES, Emitter, Value
+from simulator.codegen.emission import ELEMENTS, F32V, I32V, LANES, Emitter, Value
 
 
 class Word(IntEnum):
@@ -100,7 +100,7 @@ class _Conv:
             taps = e.times(w[Word.TAP_ROWS], w[Word.TAP_COLUMNS])
             weights = e.at(w[Word.WEIGHTS], e.times(e.times(e.times(group, w[Word.BLOCKS]), taps), self.tap_bytes))
             block = e.times(group, self.code.filter_blocks)
-            size = 2 if self.code.result == "f16" else 4
+            size = ELEMENTS[self.code.result][1]
             y = e.at(
                 w[Word.Y],
                 e.times(sample, w[Word.Y_SAMPLE]),
@@ -146,7 +146,7 @@ class _Conv:
             return [e.at(at_x, w[Word.X_BLOCK]), next_w, *inner]
 
         _, _, *sums = e.loop(0, w[Word.BLOCKS], by_block, [x, weights, *sums])
-        size = 2 if code.result == "f16" else 4
+        size = ELEMENTS[code.result][1]
         for ob in range(code.filter_blocks):
             mask = None
             if code.has_padding:

@@ -12,11 +12,12 @@ from math import prod
 
 import numpy as np
 
-from ge.graph import DataType, Format, TensorDesc
+from ge.graph import Format, TensorDesc
 from ge.ops.conv import conv_windows
 from ge.ops.window import Window
 from simulator.codegen.conv import ConvCode, Word
-from simulator.codegen.emission import LANES
+from simulator.codegen.elementwise_kernels import FLOAT_ELEMENTS, element_of
+from simulator.codegen.emission import ELEMENTS, LANES
 from simulator.codegen.engine import Engine
 from simulator.codegen.host import Host
 from simulator.codegen.jobs import Job, address_of, compiled_kernel, job
@@ -26,7 +27,6 @@ from simulator.kernels.storage.filters import StoredFilter
 from simulator.kernels.storage.layout import channels, is_image
 
 TYPES = ("Conv2D", "Conv2DV2", "DepthwiseConv2D")
-ELEMENTS = {DataType.DT_FLOAT: "f32", DataType.DT_FLOAT16: "f16"}
 MAX_PADDED = 4
 """Most that the padding may make of the data; more is left to kernels that clip their windows."""
 MIN_STRIP_WORK = 4000
@@ -126,8 +126,8 @@ def convolution(request: KernelRequest, host: Host) -> tuple[Shape, StoredFilter
     x, y, weights = request.input(0), request.outputs[0], request.input(1)
     if x is None or weights is None or not (_is_blocked(x) and _is_blocked(y)) or request.input(3) is not None:
         return None
-    types = [ELEMENTS.get(desc.data_type) for desc in (x, y)]
-    if None in types or weights.data_type not in ELEMENTS or ("f16" in types and not host.converts_halves):
+    types = [element_of(desc.data_type, host) for desc in (x, y)]
+    if None in types or weights.data_type not in FLOAT_ELEMENTS:
         return None
     if 1 not in request.constants or (request.input(2) is not None and 2 not in request.constants):
         return None
@@ -217,7 +217,7 @@ def _words(shape: Shape, part: Part, x_dims: tuple[int, int, int], *, is_x_large
     n_parts = shape.batch * rows.count * strips
     x_blocks, _, width = x_dims
     line, plane = width * LANES * 4, x_dims[1] * width * LANES * 4
-    y_block = rows.count * columns.count * LANES * (2 if shape.result == "f16" else 4)
+    y_block = rows.count * columns.count * LANES * ELEMENTS[shape.result][1]
     per_group = shape.filters // (LANES * part.filter_blocks) if shape.groups > 1 else part.count
     return {
         Word.OUTER_DIVISOR: 1 if is_x_larger else n_parts,

@@ -19,7 +19,13 @@ LANES = 16
 POINTER = ir.PointerType()
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 HALF, SINGLE = ir.HalfType(), ir.FloatType()
-ELEMENTS: dict[str, tuple[ir.Type, int]] = {"f16": (HALF, 2), "f32": (SINGLE, 4), "b2": (I16, 2), "b4": (I32, 4)}
+ELEMENTS: dict[str, tuple[ir.Type, int]] = {
+    "f32": (SINGLE, 4),
+    "f16": (HALF, 2),
+    "bf16": (I16, 2),
+    "b2": (I16, 2),
+    "b4": (I32, 4),
+}
 """Element types of tensors by name, with their bytes; ``b2`` and ``b4`` are elements that are only moved."""
 WORD = 8
 
@@ -201,11 +207,36 @@ class Emitter:
     # -- floats ----------------------------------------------------------------------------------------------------
     def widened(self, value: Value, element: str) -> Value:
         """Return lanes as float32."""
-        return self.build.fpext(value, vector(SINGLE, value.type.count)) if element == "f16" else value
+        if element == "f16":
+            return self.build.fpext(value, vector(SINGLE, value.type.count))
+        if element == "bf16":
+            bits = self.build.zext(value, vector(I32, value.type.count))
+            return self.bits_to_floats(self.build.shl(bits, self.splat(16, bits.type)))
+        return value
 
     def narrowed(self, value: Value, element: str) -> Value:
-        """Return float32 lanes rounded to ``element``."""
-        return self.build.fptrunc(value, vector(HALF, value.type.count)) if element == "f16" else value
+        """Return float32 lanes rounded to ``element``, halves to even."""
+        if element == "f16":
+            return self.build.fptrunc(value, vector(HALF, value.type.count))
+        return self._as_bfloat(value) if element == "bf16" else value
+
+    def _as_bfloat(self, value: Value) -> Value:
+        build, bits = self.build, self.floats_to_bits(value)
+        kind = bits.type
+        upper = build.lshr(bits, self.splat(16, kind))
+        is_odd = build.and_(upper, self.splat(1, kind))
+        rounded = build.lshr(build.add(bits, build.add(is_odd, self.splat(0x7FFF, kind))), self.splat(16, kind))
+        is_nan = build.fcmp_unordered("uno", value, value)
+        kept = build.select(is_nan, build.or_(upper, self.splat(0x40, kind)), rounded)
+        return build.trunc(kept, vector(I16, kind.count))
+
+    def bits_to_floats(self, bits: Value) -> Value:
+        """Return the float32 lanes that integers of 32 bits are the bits of."""
+        return self.build.bitcast(bits, vector(SINGLE, bits.type.count))
+
+    def floats_to_bits(self, value: Value) -> Value:
+        """Return the bits of float32 lanes."""
+        return self.build.bitcast(value, vector(I32, value.type.count))
 
     def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
         """Return ``a * b + c``, rounded once where the host has an instruction for that."""

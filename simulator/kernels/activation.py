@@ -140,9 +140,9 @@ def _scaled_gate(x: Array, divisor: Array, scale: float, out: Array) -> None:
 
 
 # -- error function, normal distribution -------------------------------------------------------------------------------
-_ERF_LIMIT = 3.92
+ERF_LIMIT = 3.92
 """erf is 1 in float32 from here on."""
-_TAIL_LIMIT = 15.0
+TAIL_LIMIT = 15.0
 """exp(-x * x / 2) is 0 in float32 from here on."""
 
 
@@ -164,13 +164,13 @@ def _fit(nodes: Array, target: Array, n_top: int, n_bottom: int) -> tuple[list[f
 
 def _fit_erf() -> tuple[list[float], list[float]]:
     """Fit erf(x) / x over x**2."""
-    nodes = _chebyshev_nodes(_ERF_LIMIT**2)
+    nodes = _chebyshev_nodes(ERF_LIMIT**2)
     return _fit(nodes, np.array([math.erf(math.sqrt(v)) / math.sqrt(v) for v in nodes]), 6, 4)
 
 
 def _fit_tail() -> tuple[list[float], list[float]]:
     """Fit exp(x * x / 2) * erfc(x / sqrt(2)) / 2: what the upper tail of the normal distribution is but for exp."""
-    nodes = _chebyshev_nodes(_TAIL_LIMIT)
+    nodes = _chebyshev_nodes(TAIL_LIMIT)
     return _fit(nodes, np.array([math.exp(v * v / 2) * math.erfc(v * math.sqrt(0.5)) / 2 for v in nodes]), 4, 4)
 
 
@@ -178,8 +178,8 @@ def _chebyshev_nodes(limit: float) -> Array:
     return (1 - np.cos((np.arange(400) + 0.5) * np.pi / 400)) / 2 * limit
 
 
-_ERF_TOP, _ERF_BOTTOM = _fit_erf()
-_TAIL_TOP, _TAIL_BOTTOM = _fit_tail()
+ERF_TOP, ERF_BOTTOM = _fit_erf()
+TAIL_TOP, TAIL_BOTTOM = _fit_tail()
 
 
 def _polynomial(x: Array, coefficients: list[float], out: Array) -> None:
@@ -192,10 +192,10 @@ def _polynomial(x: Array, coefficients: list[float], out: Array) -> None:
 
 def erf(x: Array, square: Array, top: Array, bottom: Array, out: Array) -> None:
     """Write the error function of float32 numbers, right to a few units in the last place."""
-    np.clip(x, -_ERF_LIMIT, _ERF_LIMIT, out=out)
+    np.clip(x, -ERF_LIMIT, ERF_LIMIT, out=out)
     np.square(out, out=square)
-    _polynomial(square, _ERF_TOP, top)
-    _polynomial(square, _ERF_BOTTOM, bottom)
+    _polynomial(square, ERF_TOP, top)
+    _polynomial(square, ERF_BOTTOM, bottom)
     np.multiply(out, top, out=out)
     np.divide(out, bottom, out=out)
     np.clip(out, -1, 1, out=out)
@@ -220,9 +220,9 @@ def build_gelu(request: KernelRequest) -> Kernel | None:
 def _gelu(x: Array, size: Array, top: Array, bottom: Array, out: Array) -> None:
     """Write ``max(x, 0) - |x| * tail(|x|)``: nothing cancels, however far from zero."""
     np.abs(x, out=size)
-    np.minimum(size, _TAIL_LIMIT, out=size)
-    _polynomial(size, _TAIL_TOP, top)
-    _polynomial(size, _TAIL_BOTTOM, bottom)
+    np.minimum(size, TAIL_LIMIT, out=size)
+    _polynomial(size, TAIL_TOP, top)
+    _polynomial(size, TAIL_BOTTOM, bottom)
     np.divide(top, bottom, out=top)
     np.multiply(top, size, out=top)
     np.square(size, out=size)

@@ -11,6 +11,7 @@ import numpy as np
 from ge.graph import DataType
 from ge.graph.types import FLOATING
 from ge.ops import definition
+from simulator.kernels.registry import KernelCompiler
 from simulator.loader import ExecutionPlan, load
 from tests.simulator.planned_model import PlannedModel, node_of, run_plan, single
 
@@ -46,13 +47,14 @@ def check_kernel(
     constant: Sequence[int] = (),
     n_outputs: int = 1,
     tolerance: float | None = None,
+    compiler: KernelCompiler | None = None,
 ) -> ExecutionPlan:
     """Hold one node to its meaning; ``kernel`` is the name of the kernel that must be chosen (``None``: any real one).
 
     The result may not depend on what memory held before, not even in one bit.
     """
     model = single(type, inputs, attrs, constant=constant, n_outputs=n_outputs)
-    plan = load(model)
+    plan = load(model, compiler)
     [step] = plan.steps
     assert not step.kernel.is_reference
     assert kernel is None or step.kernel.name == kernel

@@ -38,12 +38,12 @@ def build_elementwise(request: KernelRequest) -> Kernel | None:
     """Bind an operator that works on the storage as it lies; single elements may come in any format."""
     result = request.outputs[0]
     descs = [desc for desc in request.inputs if desc is not None]
-    if not is_private(result.format) or len(request.outputs) != 1 or not all(_fits(d, result) for d in descs):
+    if not is_private(result.format) or len(request.outputs) != 1 or not all(fits(d, result) for d in descs):
         return None
     inner = plain_kernel(request, [_operand_shape(desc, result) for desc in request.inputs])
     if inner is None:
         return None
-    return inner if _keeps_zeros(request) else clearing(inner, request.outputs)
+    return inner if keeps_zeros(request) else clearing(inner, request.outputs)
 
 
 def plain_kernel(request: KernelRequest, shapes: Sequence[Sequence[int]]) -> Kernel | None:
@@ -87,7 +87,7 @@ def _over_storage(request: KernelRequest, shapes: Sequence[Sequence[int]]) -> Ke
     return replace(request, inputs=tuple(inputs), outputs=tuple(as_stored(desc) for desc in request.outputs))
 
 
-def _fits(desc: TensorDesc, result: TensorDesc) -> bool:
+def fits(desc: TensorDesc, result: TensorDesc) -> bool:
     """Tell whether an operand is one element, or lies as the result does along every axis divided into blocks."""
     if desc.shape.elements == 1 and not is_private(desc.format):
         return True
@@ -113,7 +113,7 @@ def _operand_shape(desc: TensorDesc | None, result: TensorDesc) -> Sequence[int]
     return (*shape[:-2], result.shape[-2], shape[-1]) if is_per_channel else shape
 
 
-def _keeps_zeros(request: KernelRequest) -> bool:
+def keeps_zeros(request: KernelRequest) -> bool:
     """Tell whether zeros in the padding of the operands stay zeros; ``True`` as well when there is no padding."""
     result = request.outputs[0]
     if not has_padding(result):
