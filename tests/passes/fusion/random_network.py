@@ -185,6 +185,19 @@ def product(n: Network, x: str, shape: Dims) -> None:
         n.add("MatMul", [x, n.weight(shape[-1], 4)], (*shape[:-1], 4))
 
 
+def dense_over_axes(n: Network, x: str, shape: Dims) -> None:
+    """A product of rows, brought back into shape before or after its bias, or into another shape."""
+    if len(shape) < 3:
+        return
+    columns = int(n.rng.integers(2, 5))
+    count = int(np.prod(shape[:-1]))
+    flat = n.add("Reshape", [x, n.constant([count, shape[-1]], np.int64)], (count, shape[-1]))
+    product = n.add("MatMul", [flat, n.weight(shape[-1], columns)], (count, columns))
+    deep = (*shape[:-1], columns) if n.rng.random() < 0.8 else (columns, count)
+    back = n.add("Reshape", [product, n.constant(deep, np.int64)], deep)
+    n.add("Add", [back, n.numbers(deep[-1])], deep)
+
+
 def gemm(n: Network, x: str, shape: Dims) -> None:
     if len(shape) == 2:
         bias = n.numbers(*n.some((), (3,), (1, 3), (shape[0], 3)))
@@ -263,6 +276,6 @@ BLOCKS: tuple[Callable[[Network, str, Dims], None], ...] = (
     *(convolution, product) * 3,
     *(batch_norm, transpose, reshape, pad_and_window) * 2,
     *(neutral_operand, activation, branches, transposed_convolution, unsqueeze, squeeze, gemm),
-    *(split_and_join, idle, swish, hard_swish, gelu, norm, softmax),
+    *(split_and_join, idle, swish, hard_swish, gelu, norm, softmax, dense_over_axes),
 )
 """Where one is listed more than once, it is as much more likely."""

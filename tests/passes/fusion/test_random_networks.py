@@ -14,6 +14,7 @@ from atc.compiler import compile_source
 from ge.fusion_switches import FusionSwitches
 from ge.options import CompileOptions, Environment
 from ge.session import CompileSession
+from passes.fusion.drop_idle_dropout import DropIdleDropout
 from passes.fusion.fuse_graph import BUILTIN_FUSIONS
 from simulator import InferSession
 from tests.end_to_end.agreement import assert_agrees
@@ -21,6 +22,8 @@ from tests.passes.fusion.fused import ALL_OFF
 from tests.passes.fusion.random_network import INPUTS, random_network
 
 Arrays = dict[str, NDArray[np.generic]]
+ROUNDINGS = 1e-6
+"""A result without larger numbers is what roundings left of a difference of equals."""
 
 
 def run(model: ModelProto, inputs: Arrays, switches: FusionSwitches) -> tuple[list[NDArray[np.generic]], Counter[str]]:
@@ -52,6 +55,8 @@ def check(seeds: range) -> Counter[str]:
         without, none = run(model, inputs, FusionSwitches(graph=ALL_OFF))
         assert not none
         for found, other, value in zip(with_fusions, without, expected, strict=True):
+            if max(float(np.abs(result).max(initial=0)) for result in (found, other, value)) < ROUNDINGS:
+                continue
             try:
                 assert_agrees(found, other)
                 assert_agrees(found, value)
@@ -68,4 +73,6 @@ def test_random_networks() -> None:
 
 @pytest.mark.slow
 def test_many_random_networks() -> None:
-    assert check(range(1_000, 1_600)).keys() == {fusion.name for fusion in BUILTIN_FUSIONS}
+    # random numbers are left out: they might be among the results, which are compared
+    expected = {fusion.name for fusion in BUILTIN_FUSIONS} - {DropIdleDropout.name}
+    assert check(range(1_000, 1_600)).keys() == expected
