@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ge.errors import ReportedError
-from simulator.codegen import conv_kernels, elementwise_kernels
+from simulator.codegen import conv_kernels, elementwise_kernels, pool_kernels, trans_data_kernels
 from simulator.codegen.crew import Crew
 from simulator.codegen.engine import Engine
 from simulator.codegen.jobs import address_of, run_jobs
@@ -23,6 +23,8 @@ BUILDERS: dict[str, tuple[Builder, ...]] = {
     **dict.fromkeys(elementwise_kernels.TYPES, (elementwise_kernels.build_elementwise,)),
     **dict.fromkeys(elementwise_kernels.CHANNEL_TYPES, (elementwise_kernels.build_by_channel,)),
     "Cast": (elementwise_kernels.build_cast,),
+    **dict.fromkeys(pool_kernels.TYPES, (pool_kernels.build_pool,)),
+    **dict.fromkeys(trans_data_kernels.TYPES, (trans_data_kernels.build_trans_data,)),
 }
 """By operator type, those that are asked in turn."""
 

@@ -20,13 +20,13 @@ _MAXIMA = FLOATS | {DataType.DT_INT8, DataType.DT_UINT8, DataType.DT_INT32}
 
 def build_max_pool(request: KernelRequest) -> Kernel | None:
     """Bind a maximum over windows."""
-    windows = _windows(request)
+    windows = image_windows(request)
     return None if windows is None else _over_blocks(maximum_over(request, windows), request)
 
 
 def build_average_pool(request: KernelRequest) -> Kernel | None:
     """Bind a mean over windows."""
-    windows = _windows(request)
+    windows = image_windows(request)
     return None if windows is None else _over_blocks(mean_over(request, windows), request)
 
 
@@ -34,7 +34,7 @@ def build_average_pool(request: KernelRequest) -> Kernel | None:
 def build_global_average(request: KernelRequest) -> Kernel | None:
     """Bind the mean over all spatial axes."""
     x = request.inputs[0]
-    if not _is_over_images(request) or x is None:
+    if not is_over_images(request) or x is None:
         return None
     return _over_blocks(global_mean(request, spatial_sizes(x)), request)
 
@@ -51,14 +51,16 @@ def spatial_sizes(desc: TensorDesc) -> list[int]:
     return [desc.shape[1], *desc.shape[3:5]] if desc.format is Format.FORMAT_NDC1HWC0 else list(desc.shape[2:4])
 
 
-def _is_over_images(request: KernelRequest) -> bool:
+def is_over_images(request: KernelRequest) -> bool:
+    """Tell whether feature maps go in and come out in one layout."""
     x, y = request.inputs[0], request.outputs[0]
     return is_image(x) and is_image(y) and x is not None and x.format is y.format and x.shape[-1] == y.shape[-1]
 
 
-def _windows(request: KernelRequest) -> list[Window] | None:
+def image_windows(request: KernelRequest) -> list[Window] | None:
+    """Return the windows over the spatial axes; ``None`` when they do not make the result."""
     x = request.inputs[0]
-    if not _is_over_images(request) or x is None or sorted(request.op.data_format) != sorted(AXES[x.origin_format]):
+    if not is_over_images(request) or x is None or sorted(request.op.data_format) != sorted(AXES[x.origin_format]):
         return None
     windows = windows_of(request, spatial_sizes(x))
     return windows if [w.count for w in windows] == spatial_sizes(request.outputs[0]) else None
