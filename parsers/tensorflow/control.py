@@ -115,10 +115,7 @@ def _choice(
         n.builder.session.info(f"node {n.name} ({n.op_type}) always takes its {formals[taken]}")
         return n.builder.inline(n, contents[taken], sources)
     captured = _arguments(contents[0], sources)
-    branches = [
-        Branch(formal, partial(_fill, content))
-        for formal, content in zip(formals, contents, strict=True)
-    ]
+    branches = [Branch(formal, partial(_fill, content)) for formal, content in zip(formals, contents, strict=True)]
     return ChoiceBuilder(n, partial(open_body, n), captured).add(
         type, selector, branches, counts.pop(), None, n.builder.session.warn
     )

@@ -69,7 +69,8 @@ class _Lives:
         while reference not in seen:
             seen.add(reference)
             node = self.nodes.get(reference.node)
-            if node is None or not node.inputs or not (node.op in PASSING or node.op in _SWITCHES):
+            is_passing = node is not None and (node.op in _SWITCHES or (node.op in PASSING and reference.output == 0))
+            if node is None or not is_passing or not node.inputs:
                 break
             reference = node.inputs[0]
         return reference

@@ -107,11 +107,10 @@ class _Variable(NamedTuple):
 
 @dataclass
 class _Part:
-    """Nodes that a body consists of, and what it reads, or waits for, outside of the frame without an Enter."""
+    """Nodes that a body consists of, and what it reads from outside of the frame without an Enter."""
 
     nodes: list[TfNode] = field(default_factory=list)
     outer: dict[Reference, None] = field(default_factory=dict)
-    waits: dict[str, None] = field(default_factory=dict)
 
 
 class _Frame:
@@ -132,7 +131,8 @@ class _Frame:
         self._merges = {variable.merge.name for variable in self.variables}
         self._backs = {variable.back.name for variable in self.variables}
         self._only_first = enters.keys() - self.constants.keys()
-        self.controls = [name for node in enters.values() for name in node.controls]
+        waits = (name for node in self.members.values() for name in node.controls if name not in self.members)
+        self.controls = tuple(dict.fromkeys(waits))
         self.conditional = self._conditional()
 
     def fault(self, node: TfNode, reason: str) -> ReportedError:
@@ -155,7 +155,7 @@ class _Frame:
         while reference.node in self.members and reference not in seen:
             seen.add(reference)
             node = self.members[reference.node]
-            if node.op not in PASSING or not node.inputs:
+            if node.op not in PASSING or reference.output or not node.inputs:
                 break
             reference = node.inputs[0]
         return reference
@@ -168,7 +168,7 @@ class _Frame:
             firsts = [node for node in inputs if node is not None and node.name in enters]
             if not backs and not firsts:
                 continue
-            if len(backs) != 1 or len(firsts) != 1 or len(inputs) != 2:
+            if len(backs) != 1 or len(firsts) != 1 or [reference.output for reference in merge.inputs] != [0, 0]:
                 raise self.fault(merge, "it must join one Enter and one NextIteration")
             if backs[0].name not in self.members:
                 raise self.fault(merge, f"{backs[0].name} is not a NextIteration of this frame")
@@ -201,6 +201,10 @@ class _Frame:
                 raise self.fault(variable.back, "it does not depend on the LoopCond, so the loop would never end")
         return found
 
+    def is_there_at_the_end(self, name: str) -> bool:
+        """Tell whether a node lives in the turn in which the loop ends, however many there were."""
+        return name not in self.conditional and name not in self._only_first and name not in self._backs
+
     def resolved(self, reference: Reference) -> Reference:
         """Return what the frame's own Switches let through; other references as they are."""
         seen = set()
@@ -225,7 +229,6 @@ class _Frame:
                 if name in self.members and name not in seen:
                     seen.add(name)
                     waiting.append(self.members[name])
-            found.waits.update((name, None) for name in waits if name not in self.members)
             found.nodes.append(replace(node, inputs=inputs, controls=tuple(dict.fromkeys(waits))))
         found.nodes.sort(key=lambda node: self._order[node.name])
         return found
@@ -286,8 +289,7 @@ def _while(frame: _Frame, name: str, depth: int, raise_body: RaiseBody) -> tuple
     }
     inputs = [variable.enter.inputs[0] for variable in frame.variables]
     inputs += [*(node.inputs[0] for node in frame.constants.values()), *outer]
-    waits = tuple(dict.fromkeys([*frame.controls, *turn.waits, *condition.waits]))
-    loop = TfNode(name, "While", tuple(inputs), waits, {}, bodies=bodies)
+    loop = TfNode(name, "While", tuple(inputs), frame.controls, {}, bodies=bodies)
     slots = {argument[0]: k for k, argument in enumerate(arguments)}
     return loop, [_exit(frame, node, loop, slots) for node in frame.exits]
 
@@ -299,11 +301,11 @@ def _end(node: TfNode) -> TfNode:
 
 def _exit(frame: _Frame, node: TfNode, loop: TfNode, slots: Mapping[Reference, int]) -> TfNode:
     source = frame.passed(node.inputs[0])
-    is_last = source.node in frame.switches and source.output == 0
-    slot = slots.get(frame.passed(frame.resolved(source)))
-    if not is_last or slot is None:
+    switch = frame.switches.get(source.node) if source.output == 0 else None
+    slot = None if switch is None else slots.get(frame.passed(switch.inputs[0]))
+    if switch is None or slot is None:
         raise frame.fault(node, f"it must take a value of the loop behind the last turn, but reads {node.inputs[0]}")
-    for name in frame.switches[source.node].controls:
-        if name in frame.conditional:
+    for name in switch.controls:
+        if not frame.is_there_at_the_end(name):
             raise frame.fault(node, f"behind the last turn it waits for {name}, which is not there then")
     return replace(node, op="Identity", inputs=(Reference(loop.name, slot),))

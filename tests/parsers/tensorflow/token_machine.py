@@ -137,18 +137,18 @@ class TokenMachine:
 
     def _merge(self, node: pb.NodeDef, tag: Tag) -> None:
         turn = tag[-1][1] if tag else 0
-        tokens = []
+        tokens: list[Any] = []
         for text in (text for text in node.input if not text.startswith("^")):
             source = self.nodes[text.partition(":")[0]]
             is_first = source.op == "Enter" and not source.attr["is_constant"].b
-            if turn > 0 if is_first else turn == 0 and source.op == "NextIteration":
-                continue
-            tokens.append(self._read(text, tag))
-        living = [token for token in tokens if token is not None and token is not DEAD]
+            is_absent = turn > 0 if is_first else turn == 0 and source.op == "NextIteration"
+            tokens.append(DEAD if is_absent else self._read(text, tag))
+        living = [k for k, token in enumerate(tokens) if token is not None and token is not DEAD]
         if living:
-            self.tokens[node.name, 0, tag] = living[0]
-        elif tokens and all(token is DEAD for token in tokens):
-            self.tokens[node.name, 0, tag] = DEAD
+            self.tokens[node.name, 0, tag] = tokens[living[0]]
+            self.tokens[node.name, 1, tag] = living[0]
+        elif all(token is DEAD for token in tokens):
+            self.tokens[node.name, 0, tag] = self.tokens[node.name, 1, tag] = DEAD
 
     def _dead_exits(self) -> bool:
         """Hand on that a loop has ended without a value; the innermost first. Return whether there was one."""
