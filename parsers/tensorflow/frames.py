@@ -77,8 +77,10 @@ def paths_of(nodes: Sequence[TfNode]) -> dict[str, Path]:
 
 
 def _forward_producers(node: TfNode, known: Mapping[str, TfNode]) -> list[str]:
-    found = [name for name in dict.fromkeys(node.producers()) if name in known]
-    return [name for name in found if known[name].op not in NEXT] if node.op in MERGE else found
+    read = [reference.node for reference in node.inputs]
+    if node.op in MERGE:
+        read = [name for name in read if name in known and known[name].op not in NEXT]
+    return [name for name in dict.fromkeys([*read, *node.controls]) if name in known]
 
 
 def _path(node: TfNode, given: Sequence[Path]) -> Path:
