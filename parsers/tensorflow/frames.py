@@ -118,13 +118,14 @@ class _Part:
 class _Frame:
     """A frame that lies directly in the graph at hand, with all that is inside of it."""
 
-    def __init__(self, name: str, nodes: Sequence[TfNode], paths: Mapping[str, Path]) -> None:
+    def __init__(
+        self, name: str, members: Sequence[TfNode], exits: Sequence[TfNode], paths: Mapping[str, Path]
+    ) -> None:
         self.name = name
-        self._all = by_name(nodes)
-        self.members = {node.name: node for node in nodes if paths[node.name][:1] == (name,)}
-        self._order = {node.name: i for i, node in enumerate(nodes)}
-        level = [node for node in self.members.values() if paths[node.name] == (name,)]
-        self.exits = [node for node in nodes if node.op in EXIT and paths.get(node.inputs[0].node) == (name,)]
+        self.members = by_name(members)
+        self.exits = exits
+        self._order = {node.name: i for i, node in enumerate(members)}
+        level = [node for node in members if paths[node.name] == (name,)]
         self.condition = self._only_condition(level)
         self.switches = {node.name: node for node in level if node.op in SWITCH and self._is_loop_switch(node)}
         enters = {node.name: node for node in level if node.op in ENTER}
@@ -165,15 +166,13 @@ class _Frame:
     def _variables(self, level: Sequence[TfNode], enters: Mapping[str, TfNode]) -> list[_Variable]:
         found = []
         for merge in level:
-            inputs = [self._all.get(reference.node) for reference in merge.inputs] if merge.op in MERGE else []
+            inputs = [self.members.get(reference.node) for reference in merge.inputs] if merge.op in MERGE else []
             backs = [node for node in inputs if node is not None and node.op in NEXT]
             firsts = [node for node in inputs if node is not None and node.name in enters]
             if not backs and not firsts:
                 continue
             if len(backs) != 1 or len(firsts) != 1 or [reference.output for reference in merge.inputs] != [0, 0]:
                 raise self.fault(merge, "it must join one Enter and one NextIteration")
-            if backs[0].name not in self.members:
-                raise self.fault(merge, f"{backs[0].name} is not a NextIteration of this frame")
             if _is_constant(firsts[0]):
                 raise self.fault(merge, f"it joins the constant {firsts[0].name}, which is there in every turn")
             early = [name for name in merge.controls if name in enters and not _is_constant(enters[name])]
@@ -265,11 +264,19 @@ def raise_loops(nodes: Sequence[TfNode], depth: int, raise_body: RaiseBody) -> l
     paths = paths_of(nodes)
     taken = by_name(nodes)
     kept = {node.name: node for node in nodes if not paths[node.name]}
-    for name in dict.fromkeys(path[0] for path in paths.values() if path):
-        frame = _Frame(name, nodes, paths)
-        loop, exits = _while(frame, free_name(name, taken), depth, raise_body)
+    members: dict[str, list[TfNode]] = {}
+    exits: dict[str, list[TfNode]] = {}
+    for node in nodes:
+        inside = paths[node.name]
+        if inside:
+            members.setdefault(inside[0], []).append(node)
+        elif node.op in EXIT:
+            exits.setdefault(paths[node.inputs[0].node][0], []).append(node)
+    for name, inner in members.items():
+        frame = _Frame(name, inner, exits.get(name, ()), paths)
+        loop, ends = _while(frame, free_name(name, taken), depth, raise_body)
         taken[loop.name] = kept[loop.name] = loop
-        kept.update((node.name, node) for node in exits)
+        kept.update((node.name, node) for node in ends)
     return list(kept.values())
 
 
