@@ -6,8 +6,8 @@ The channels of a position lie side by side, so windows unfold by copying runs, 
 2. Depthwise: multiply-add of shifted rows. With a stride of 1 along the last axis a row is one run of elements.
 3. Everything else unfolds a block of output rows, [positions, taps * channels], and multiplies by [taps * channels, O].
 
-Input that needs padding or widening is staged in scratch, block by block. Groups that are no depthwise ones, and several
-results per channel, are left to the reference semantics.
+Input that needs padding or widening is staged in scratch, block by block. Groups that are no depthwise ones, and
+several results per channel, are left to the reference semantics.
 """
 
 from __future__ import annotations
