@@ -39,6 +39,9 @@ class Boundary:
         Everything on the way from the outputs back to the ports lies inside. Raises :class:`BoundaryFault` when a port
         is not on the way, when the way leads to an input of the graph, or when others read what lies inside.
         """
+        twice = next((out for place, out in enumerate(outputs) if out in outputs[:place]), None)
+        if twice is not None:
+            raise BoundaryFault(f"two outputs of the boundary are one tensor, {twice}")
         sources = tuple(_producer_of(ports) for ports in inputs)
         stops = {port for ports in inputs for port in ports}
         inside = _walk_back([out.node for out in outputs], stops)

@@ -2,11 +2,13 @@
 
 A pattern is compiled once (:class:`CompiledPattern`), then tried at one candidate of its first output after the other.
 From there the match is fixed by walking back along the data edges; outputs that the walk has not met are looked for
-among the readers of what is bound already, in node-list order, and the first that fits together counts.
+among the readers of what is bound already, in node-list order, and the first that fits together counts. Different
+outputs of a pattern are different tensors.
 """
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -80,6 +82,9 @@ class CompiledPattern:
         self.result_ports = [(number, port) for number, port in distinct if not self.is_placeholder[number]]
         """Outputs of a match: tensors that are returned, each once, placeholders left out."""
         self.ends = frozenset(number for number, _ in self.output_ports)
+        self.rivals = [self._rivals(place) for place in range(len(self.output_ports))]
+        self.causes = self._causes()
+        self.needs = self._needs()
 
     @property
     def driver_type(self) -> str:
@@ -131,6 +136,43 @@ class CompiledPattern:
                     seen.add(edge.source)
                     queue.append((edge.source, (_Hop(edge.source, edge.port, edge.slot, at), *way)))
         return None
+
+    # -- which outputs have to do with each other --------------------------------------------------------------------
+    def _rivals(self, place: int) -> list[int]:
+        """Return the outputs before number ``place`` that must be other tensors."""
+        own = self.output_ports[place]
+        if self.is_placeholder[own[0]]:
+            return []
+        others = enumerate(self.output_ports[:place])
+        return [p for p, port in others if port != own and not self.is_placeholder[port[0]]]
+
+    def _causes(self) -> list[frozenset[int]]:
+        """For each output: those before it that bind what its own binding starts from, or has to agree with."""
+        binder: dict[int, int] = {}
+        causes = []
+        for place, (number, _) in enumerate(self.output_ports):
+            path = self.paths[place]
+            behind = self._behind(number) | ({path[0].source} if path else set())
+            causes.append(frozenset(binder[n] for n in behind if n in binder))
+            for n in behind:
+                binder.setdefault(n, place)
+        return causes
+
+    def _needs(self) -> list[int]:
+        """For each output: how many candidates there must be for it and those behind it that have the same ones."""
+        needs: list[int] = []
+        counts: dict[object, int] = {}
+        for place in reversed(range(len(self.output_ports))):
+            path = self.paths[place]
+            number, port = self.output_ports[place]
+            is_repeated = (number, port) in self.output_ports[:place]
+            if not path or is_repeated or self.is_placeholder[number]:
+                needs.append(1)
+                continue
+            way = (port, path[0].source, *((hop.port, hop.slot, self.types[hop.node]) for hop in path))
+            counts[way] = counts.get(way, 0) + 1
+            needs.append(counts[way])
+        return needs[::-1]
 
     # -- single nodes ----------------------------------------------------------------------------------------------
     def fits(self, number: int, target: Node) -> bool:
@@ -242,6 +284,14 @@ class _Binding:
         return _Binding(self.nodes[:], dict(self.tensors))
 
 
+@dataclass(frozen=True)
+class _Choice:
+    """What one output may still be bound to, and which outputs before it have a say in that."""
+
+    bindings: Iterator[_Binding]
+    causes: set[int]
+
+
 class Match:
     """A place where a pattern was found."""
 
@@ -309,7 +359,7 @@ class Matcher:
         start = _Binding([None] * len(pattern.nodes), {})
         if not self._bind(start, 0, pattern.output_ports[0][1], driver):
             return None
-        binding = start if len(pattern.output_ports) == 1 else self._complete(start, 1)
+        binding = start if len(pattern.output_ports) == 1 else self._complete(start)
         if binding is None:
             return None
         self.obstacle = self._reader_outside(binding)
@@ -353,24 +403,76 @@ class Matcher:
         """GE quirk, custom_passes.md 3: it compares nodes only; here a placeholder is one tensor."""
         return binding.tensors.setdefault(number, source) == source
 
-    def _complete(self, binding: _Binding, place: int) -> _Binding | None:
-        """Bind the outputs from number ``place`` on; the first binding that works counts."""
+    def _complete(self, start: _Binding) -> _Binding | None:
+        """Bind the outputs behind the first; the first binding that works counts.
+
+        When nothing is left to try for an output, the search goes back to the last output that has to do with that.
+        Those in between would only be tried in vain.
+        """
+        trail, choices = [start], [_Choice(iter(()), set())]
+        while len(trail) < len(self._pattern.output_ports):
+            choice = self._choice(trail[-1], len(trail))
+            choices.append(choice)
+            found = next(choice.bindings, None)
+            while found is None:
+                back = max(choice.causes, default=0)
+                if back == 0:
+                    return None
+                del trail[back:], choices[back + 1 :]
+                choices[back].causes.update(choice.causes - {back})
+                choice = choices[back]
+                found = next(choice.bindings, None)
+            trail.append(found)
+        return trail[-1]
+
+    def _choice(self, binding: _Binding, place: int) -> _Choice:
+        """Return what output number ``place`` may be; two outputs of the pattern are never one tensor."""
         pattern = self._pattern
-        if place == len(pattern.output_ports):
-            return binding
-        number, port = pattern.output_ports[place]
+        taken: dict[NodeOut, int] = {}
+        for rival in pattern.rivals[place]:
+            producer = binding.nodes[pattern.output_ports[rival][0]]
+            if producer is not None:
+                taken[NodeOut(producer, pattern.output_ports[rival][1])] = rival
+        causes = set(pattern.causes[place])
+        return _Choice(self._bindings(binding, place, taken, causes), causes)
+
+    def _bindings(
+        self, binding: _Binding, place: int, taken: dict[NodeOut, int], causes: set[int]
+    ) -> Iterator[_Binding]:
+        """Iterate over the bindings that output number ``place`` can add; ``causes`` gets the outputs that took what it
+        might have been."""
+        number, port = self._pattern.output_ports[place]
         known = binding.nodes[number]
         if known is not None:
-            return self._complete(binding, place + 1) if port < len(known.output_descs) else None
+            rival = taken.get(NodeOut(known, port))
+            if rival is not None:
+                causes.add(rival)
+            elif port < len(known.output_descs):
+                yield binding
+            return
         if number in binding.tensors:
-            return self._complete(binding, place + 1)
-        for candidate in self._candidates(binding, place):
+            yield binding
+            return
+        free = self._free_candidates(binding, place, taken, causes)
+        needed = self._pattern.needs[place]
+        first = list(itertools.islice(free, needed))
+        if len(first) < needed:
+            return
+        for candidate in itertools.chain(first, free):
             trial = binding.copy()
             if self._bind(trial, number, port, candidate):
-                found = self._complete(trial, place + 1)
-                if found is not None:
-                    return found
-        return None
+                yield trial
+
+    def _free_candidates(
+        self, binding: _Binding, place: int, taken: dict[NodeOut, int], causes: set[int]
+    ) -> Iterator[Node]:
+        port = self._pattern.output_ports[place][1]
+        for candidate in self._candidates(binding, place):
+            rival = taken.get(NodeOut(candidate, port)) if taken else None
+            if rival is None:
+                yield candidate
+            else:
+                causes.add(rival)
 
     def _candidates(self, binding: _Binding, place: int) -> Iterator[Node]:
         """Iterate over the nodes that may be the producer of an output, in node-list order. Some may not fit."""
@@ -383,10 +485,15 @@ class Matcher:
         start = binding.tensors[first.source] if node is None else NodeOut(node, first.port)
         ends = self._ends.get((start, place))
         if ends is None:
-            ends = self._ends[start, place] = deque(sorted(self._reached(start, path), key=self._index.rank))
+            reached = [end for end in self._reached(start, path) if self._may_be(place, end)]
+            ends = self._ends[start, place] = deque(sorted(reached, key=self._index.rank))
         while ends and ends[0].is_removed:
             ends.popleft()
         yield from (end for end in ends if not end.is_removed)
+
+    def _may_be(self, place: int, end: Node) -> bool:
+        number = self._pattern.output_ports[place][0]
+        return self._pattern.is_placeholder[number] or self._pattern.fits(number, end)
 
     def _reached(self, start: NodeOut, path: tuple[_Hop, ...]) -> dict[Node, None]:
         reached = dict.fromkeys(self._readers(start, path[0]))

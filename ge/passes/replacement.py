@@ -85,6 +85,10 @@ class SubgraphOutput:
         self._out = NodeOut(node, out_index)
         return SUCCESS
 
+    def is_same(self, other: SubgraphOutput) -> bool:
+        """Tell whether both were set to one tensor."""
+        return self._out is not None and self._out == other._out
+
     def output(self) -> NodeOut:
         """Return the output. Raises :class:`BoundaryFault` if none was set."""
         if self._out is None:
@@ -108,8 +112,10 @@ class SubgraphBoundary:
         return _set(self._inputs, index, input)
 
     def add_output(self, index: int, output: SubgraphOutput) -> int:
-        """Set output ``index``: 0, or not 0 if it is set already."""
+        """Set output ``index``: 0, or not 0 if it is set already or ``output`` is the tensor of another output."""
         _check_type(output, SubgraphOutput, "output")
+        if any(other.is_same(output) for other in self._outputs.values()):
+            return FAILED
         return _set(self._outputs, index, output)
 
     def _boundary(self) -> Boundary:

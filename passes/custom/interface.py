@@ -42,7 +42,7 @@ class Interface:
         if bare is not None:
             return f"the NetOutput of graph {bare} was removed"
         if [entry[:2] for entry in now.inputs] != [entry[:2] for entry in self.inputs]:
-            return f"the inputs of the model were {_named(self)}, now they are {_named(now)}"
+            return f"the inputs of the model were {self._named()}, now they are {now._named()}"
         for (name, _, before), (_, _, after) in zip(self.inputs, now.inputs, strict=True):
             if (before.data_type, before.shape, before.format) != (after.data_type, after.shape, after.format):
                 return f"input {name} of the model was {before!r}, now it is {after!r}"
@@ -58,9 +58,8 @@ class Interface:
                 return f"graph {name}, a body of a node, has other inputs or another number of results than before"
         return ""
 
-
-def _named(interface: Interface) -> list[str]:
-    return [name for name, _, _ in interface.inputs]
+    def _named(self) -> str:
+        return ", ".join(f"{name} (index {index})" for name, index, _ in self.inputs) or "none"
 
 
 def _agree(before: TensorDesc, after: TensorDesc) -> bool:

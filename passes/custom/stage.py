@@ -17,6 +17,7 @@ from ge.passes.registry import PassDescriptor
 from ge.session import CompileSession
 from ge.verify import UNSETTLED, verify
 from passes.custom.interface import Interface, missing_descs
+from passes.custom.snapshot import Snapshot
 
 logger = logging.getLogger("atc")
 
@@ -25,9 +26,10 @@ class CustomStage:
     """Before: any graph. After: the passes that users registered for the stage have run, by ascending name.
 
     1. A pass that is switched off is not even made.
-    2. After each pass that may have changed something the graph is verified and inferred anew, and its inputs and
-       results must be those from before; otherwise the compile fails with E13028, which names the pass. Once storage
-       formats are chosen only nodes without descriptors are inferred: inference knows nothing of storage.
+    2. After each pass, whatever it says that it did, the graph is compared with the one from before. If it changed it
+       is verified and inferred anew, and its inputs and results must be those from before; otherwise the compile fails
+       with E13028, which names the pass. Once storage formats are chosen only nodes without descriptors are inferred:
+       inference knows nothing of storage.
     3. From stage AfterInferShape on a pass has to give its new nodes descriptors, because CANN would miss them; here
        they are inferred, with a warning.
     """
@@ -85,7 +87,7 @@ class AfterOriginGraphOptimize(CustomStage):
 def run_custom_pass(descriptor: PassDescriptor, graph: Graph, session: CompileSession) -> bool:
     """Run one pass and check what it leaves; return whether it may have changed something. Raises E13028."""
     name = descriptor.pass_name
-    before = Interface.of(graph)
+    before, snapshot = Interface.of(graph), Snapshot.of(graph)
     unknown = set(missing_descs(graph))
     context = PassContext(name, options=session.options.ge_options, statistics=session.fusion, warn=session.warn)
     logger.info("custom pass %s runs at stage %s", name, descriptor.stage.value)
@@ -94,9 +96,15 @@ def run_custom_pass(descriptor: PassDescriptor, graph: Graph, session: CompileSe
             changed = run_pass(descriptor.cls, graph, context)
         except PassFailure as failure:
             raise _failed(name, failure.reason, failure.retcode) from failure
-    if changed:
+    is_silent = not changed and snapshot != Snapshot.of(graph)
+    if changed or is_silent:
         _check(descriptor, graph, before, unknown, session)
-    return changed
+    if is_silent:
+        session.warn(
+            f"custom pass {name} changes the graph although it says that it does not, or in a hook that should only "
+            "look; the changed graph is taken"
+        )
+    return changed or is_silent
 
 
 def _failed(name: str, reason: str, retcode: str = FAILED) -> ReportedError:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ge.es import GraphBuilder
 from ge.es.all import (
@@ -517,3 +521,104 @@ def test_strings_in_constants_are_compared() -> None:
 
 def test_add_needs_both_inputs_where_the_pattern_has_them() -> None:
     assert matches(graph("%out = Add(%x, %y)", inputs="x y"), lambda i: Add(i[0], i[1])) == [["out"]]
+
+
+# -- several outputs over one tensor -----------------------------------------------------------------------------------
+def siblings(*types: str) -> str:
+    """Graph text: one node per type, all of which read x."""
+    names = [f"%n{place}" for place in range(len(types))]
+    lines = [f"{name} = {type_}(%x)" for name, type_ in zip(names, types, strict=True)]
+    return graph("\n".join(lines), result=", ".join(names))
+
+
+def test_two_outputs_are_never_one_tensor() -> None:
+    two = siblings("Relu", "Relu")
+    assert matches(two, lambda i: [Relu(i[0]), Relu(i[0])]) == [["n0", "n1"], ["n0", "n1"]]
+    assert matches(siblings("Relu"), lambda i: [Relu(i[0]), Relu(i[0])]) == []
+    assert matches(siblings("Relu", "Abs"), lambda i: [Relu(i[0]), Relu(i[0]), Abs(i[0])]) == []
+
+
+def test_two_outputs_of_one_type_are_rewritten() -> None:
+    cls, seen = fusion(lambda i: [Relu(i[0]), Relu(i[0])], into=lambda i: [Exp(i[0]), Abs(i[0])])
+    assert run(cls, siblings("Relu", "Relu", "Relu")).types() == ["Abs", "Exp", "Relu"]
+    assert seen == [["n0", "n1"]]
+
+
+def test_an_inner_output_is_another_tensor_too() -> None:
+    def pattern(i):
+        first, second = Relu(i[0]), Relu(i[0])
+        return [Add(first, second), first, second]
+
+    one = graph("%r = Relu(%x)\n%out = Add(%r, %r)")
+    two = graph("%r = Relu(%x)\n%s = Relu(%x)\n%out = Add(%r, %s)")
+    assert matches(one, pattern) == []
+    assert matches(two, pattern) == [["r", "s", "out"]]
+
+
+def test_the_search_goes_back_to_an_output_that_was_bound_wrongly() -> None:
+    def pattern(i):
+        first, second = Abs(i[0]), Abs(i[0])
+        return [Relu(i[0]), first, second, Exp(first)]
+
+    text = graph("%r = Relu(%x)\n%b = Abs(%x)\n%a = Abs(%x)\n%e = Exp(%a)", result="%r, %a, %e, %b")
+    assert [set(match) for match in matches(text, pattern)] == [{"r", "a", "b", "e"}]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        lambda i: [*(Relu(i[0]) for _ in range(4)), Exp(i[0])],
+        lambda i: [*(Relu(i[0]) for _ in range(4)), Add(Relu(i[0]), Relu(i[0]))],
+        lambda i: [*(Abs(Relu(i[0])) for _ in range(4)), Exp(Relu(i[0]))],
+        lambda i: [Relu(i[0]) for _ in range(301)],
+    ],
+    ids=["no candidate", "no pair", "behind two", "one too few"],
+)
+def test_many_siblings_are_not_tried_in_all_combinations(pattern) -> None:
+    lines = [f"%r{k} = Relu(%x)\n%a{k} = Abs(%r{k})" for k in range(300)]
+    text = graph("\n".join(lines), result=", ".join(f"%a{k}" for k in range(300)))
+    begin = time.process_time()
+    assert matches(text, pattern) == []
+    assert time.process_time() - begin < 5  # all combinations would take hours
+
+
+UNARY = {"Relu": Relu, "Abs": Abs, "Exp": Exp}
+TYPES = st.sampled_from(sorted(UNARY))
+
+
+@given(
+    st.lists(st.tuples(TYPES, st.integers(0, 9)), min_size=1, max_size=6),
+    st.lists(st.tuples(TYPES, st.none() | TYPES), min_size=1, max_size=3),
+)
+@settings(max_examples=150, deadline=None)
+def test_a_match_is_found_where_trying_everything_finds_one(
+    nodes: list[tuple[str, int]], wanted: list[tuple[str, str | None]]
+) -> None:
+    """Nodes of one input in a random tree; a pattern of single nodes and pairs that start from one tensor."""
+    reads = {f"n{k}": "x" if at % (k + 1) == k else f"n{at % (k + 1)}" for k, (_, at) in enumerate(nodes)}
+    types = {f"n{k}": type_ for k, (type_, _) in enumerate(nodes)}
+
+    def pattern(i):
+        outputs = []
+        for first, second in wanted:
+            outputs.append(UNARY[first](i[0]))
+            if second is not None:
+                outputs.append(UNARY[second](outputs[-1]))
+        return outputs
+
+    def assignments(start: str, place: int, used: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        if place == len(wanted):
+            yield used
+            return
+        first, second = wanted[place]
+        for one in (n for n in types if (types[n], reads[n]) == (first, start) and n not in used):
+            others = [n for n in types if (types[n], reads[n]) == (second, one) and n not in used]
+            for more in [()] if second is None else [(n,) for n in others]:
+                yield from assignments(start, place + 1, (*used, one, *more))
+
+    lines = "\n".join(f"%{name} = {types[name]}(%{reads[name]})" for name in types)
+    possible = [set(found) for start in ("x", *types) for found in assignments(start, 0, ())]
+    drivers = {found[0] for start in ("x", *types) for found in assignments(start, 0, ())}
+    seen = matches(graph(lines, result=", ".join(f"%{name}" for name in types)), pattern)
+    assert len(seen) == len(drivers)
+    assert all(set(match) in possible for match in seen)

@@ -340,3 +340,21 @@ def test_infer_shape_checks_its_arguments() -> None:
     for arguments in ((None, graph.find("sum")), (graph, None), (graph, "sum")):
         with pytest.raises(TypeError):
             infer_shape(*arguments)
+
+
+@pytest.mark.parametrize("is_set_late", [False, True])
+def test_one_tensor_is_not_two_outputs(is_set_late: bool) -> None:
+    graph = parse_graph(DIAMOND)
+    before, abs_ = str(graph), graph.find("a")
+    boundary = SubgraphBoundary()
+    assert boundary.add_input(0, SubgraphInput([(abs_, 0)])) == 0
+    assert boundary.add_output(0, SubgraphOutput(abs_, 0)) == 0
+    second = SubgraphOutput() if is_set_late else SubgraphOutput(abs_, 0)
+    assert (boundary.add_output(1, second) == 0) is is_set_late
+    if is_set_late:
+        assert second.set_output(abs_, 0) == 0
+    replacement = written(lambda x: (Exp(x), Relu(x)))
+    assert SubgraphRewriter.replace(boundary, replacement) == FAILED
+    with pytest.raises(RuntimeError, match=r"two outputs|output size"):
+        SubgraphRewriter.replace(boundary, replacement, context=PassContext("P"))
+    assert str(graph) == before

@@ -9,16 +9,18 @@ import pytest
 
 from ge.errors import ReportedError
 from ge.es import GraphBuilder
-from ge.es.all import Abs, ConcatV2, Exp, Maximum, Relu, Split
+from ge.es.all import Abs, ConcatV2, Exp, Maximum, Neg, Relu, Split
 from ge.fusion_switches import FusionSwitches, parse_switch_list
 from ge.graph import DataType, Graph, Tensor, TensorDesc
 from ge.options import CompileOptions, Environment
 from ge.passes import (
+    DecomposePass,
     FusionBasePass,
     PassStage,
     PatternFusionPass,
     infer_shape,
     pattern,
+    register_decompose_pass,
     register_fusion_pass,
 )
 from ge.passes.registry import registering_in
@@ -248,8 +250,8 @@ def test_another_number_of_results() -> None:
 def test_inputs_that_are_gone_renamed_or_retyped() -> None:
     text = TEXT.replace("(%x: f32[4]@ND)", "(%x: f32[4]@ND, %unused: f32[2]@ND)")
     message = failure(lambda graph: graph.remove_node(graph.find("unused")), text)
-    assert "the inputs of the model were ['x', 'unused'], now they are ['x']" in message
-    assert "['y']" in failure(lambda graph: graph.rename(graph.find("x"), "y"))
+    assert "the inputs of the model were x (index 0), unused (index 1), now they are x (index 0)" in message
+    assert "now they are y (index 0)" in failure(lambda graph: graph.rename(graph.find("x"), "y"))
     half = TensorDesc([4], data_type=DataType.DT_FLOAT16)
     assert "input x of the model was" in failure(lambda graph: graph.find("x").update_output_desc(0, half))
 
@@ -259,7 +261,7 @@ def test_inputs_in_another_order() -> None:
         graph.find("x").attrs["index"], graph.find("z").attrs["index"] = 1, 0
 
     text = TEXT.replace("(%x: f32[4]@ND)", "(%x: f32[4]@ND, %z: f32[4]@ND)")
-    assert "['x', 'z'], now they are ['z', 'x']" in failure(exchange, text)
+    assert "x (index 0), z (index 1), now they are z (index 0), x (index 1)" in failure(exchange, text)
 
 
 def test_a_net_output_that_is_gone() -> None:
@@ -430,3 +432,99 @@ def test_without_custom_passes_nothing_changes() -> None:
     for stage in STAGES:
         assert not stage().run(graph, session())
     assert print_graph(graph) == TEXT
+
+
+# -- passes that change what they say that they leave alone ------------------------------------------------------------
+def exchange_inputs(graph: Graph) -> None:
+    graph.find("x").set_attr("index", 1)
+    graph.find("z").set_attr("index", 0)
+
+
+def close_cycle(graph: Graph) -> None:
+    graph.set_input(graph.find("a"), 0, graph.find("b").output())
+
+
+SILENT_FAULTS = {
+    "the inputs of the model were x (index 0), z (index 1), now they are z (index 0), x (index 1)": exchange_inputs,
+    "the NetOutput of graph g was removed": lambda graph: graph.remove_node(graph.net_output()),
+    "cycle: ": close_cycle,
+    "required input x is not connected": lambda graph: graph.remove_edge(graph.find("a"), 0, graph.find("b"), 0),
+    "result 0 of the model": halve,
+}
+TWO_INPUTS = TEXT.replace("(%x: f32[4]@ND)", "(%x: f32[4]@ND, %z: f32[4]@ND)")
+
+
+@pytest.mark.parametrize("reason", SILENT_FAULTS)
+@pytest.mark.parametrize("status", [0x50100040, 0x50104040])
+def test_faults_of_a_pass_that_says_that_it_changed_nothing(reason: str, status: int) -> None:
+    def run(graph: Graph) -> int:
+        SILENT_FAULTS[reason](graph)
+        return status
+
+    assert reason in failure(run, TWO_INPUTS)
+
+
+@pytest.mark.parametrize("kind", [PatternFusionPass, DecomposePass])
+@pytest.mark.parametrize("reason", SILENT_FAULTS)
+def test_faults_of_a_hook_that_should_only_look(reason: str, kind: type) -> None:
+    target = session()
+    with registering_in(target.passes):
+        _register_meddler(kind, SILENT_FAULTS[reason])
+    with pytest.raises(ReportedError) as fault:
+        BeforeInferShape().run(parse_graph(TWO_INPUTS), target)
+    assert fault.value.code == "E13028"
+    assert fault.value.fields["passname"] == "Culprit"
+    assert reason in fault.value.message
+
+
+def _register_meddler(kind: type, meddle: Callable[[Graph], None]) -> None:
+    """Register a pass whose meet_requirements changes the graph and says no."""
+
+    def meets(self: object, subject: object) -> bool:
+        node = subject if kind is DecomposePass else subject.get_matched_nodes()[0]
+        meddle(node.graph)
+        return False
+
+    members = {"meet_requirements": meets, "replacement": lambda self, subject: None}
+    if kind is DecomposePass:
+        register_decompose_pass(name="Culprit", stage=PassStage.BEFORE_INFER_SHAPE, op_types=["Neg"])(
+            type("Culprit", (kind,), members)
+        )
+    else:
+        members["negative"] = pattern(lambda self, inputs: Neg(inputs[0]))
+        register_fusion_pass(name="Culprit", stage=PassStage.BEFORE_INFER_SHAPE)(type("Culprit", (kind,), members))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda graph: graph.set_type(graph.find("b"), "Exp"),
+        lambda graph: graph.find("b").set_attr("_note", 1),
+        lambda graph: graph.add_control_edge(graph.find("x"), graph.find("b")),
+        lambda graph: graph.rename(graph.find("b"), "c"),
+    ],
+    ids=["type", "attribute", "control edge", "name"],
+)
+def test_a_legal_change_that_is_not_told_is_taken_with_a_warning(change: Callable[[Graph], None]) -> None:
+    def run(graph: Graph) -> int:
+        change(graph)
+        return 0x50100040
+
+    target = session()
+    register(target, run, "Quiet")
+    assert BeforeInferShape().run(parse_graph(TEXT), target)
+    [warning] = target.warnings
+    assert "custom pass Quiet changes the graph although it says that it does not" in warning
+
+
+def test_looking_at_the_graph_is_no_change() -> None:
+    def run(graph: Graph) -> int:
+        for node in graph.get_all_nodes():
+            node.get_input_desc(0) if node.inputs else node.get_output_desc(0)
+            str(graph), [node.get_attr(name) for name in node.attrs]
+        return 0x50100040
+
+    target = session()
+    register(target, run)
+    assert not BeforeInferShape().run(parse_graph(TEXT), target)
+    assert target.warnings == []
