@@ -64,6 +64,8 @@ class ConvCode:
     result: str
     has_padding: bool
     """The last block of output channels is not full."""
+    is_grouped: bool = False
+    """Groups of ``channels`` neighbouring channels give as many results, in the same lanes; one filter block only."""
     unroll: int = 2
 
     def emit(self, e: Emitter) -> None:
@@ -161,6 +163,8 @@ class _Conv:
     def _tap(self, x: Value, weights: Value, sums: list[Value]) -> list[Value]:
         """Add the products of all channels of one tap."""
         e, code = self.e, self.code
+        if code.is_grouped:
+            return self._lane_by_lane(x, weights, sums)
         unroll = next(n for n in (code.channels if code.channels <= 4 else code.unroll, 1) if code.channels % n == 0)
 
         def channels(c: Value, sums: list[Value]) -> list[Value]:
@@ -181,3 +185,16 @@ class _Conv:
         if unroll == code.channels:
             return channels(e.constant(0), list(sums))
         return e.loop(0, code.channels, channels, sums, step=unroll)
+
+    def _lane_by_lane(self, x: Value, weights: Value, sums: list[Value]) -> list[Value]:
+        """Multiply every lane by the weights of its own group: channel ``c`` of the group is brought to all of it."""
+        e, code = self.e, self.code
+        inputs = [e.load(e.at(x, e.constant(j * code.stride * LANES * 4))) for j in range(code.columns)]
+        found = list(sums)
+        for c in range(code.channels):
+            weight = e.load(e.at(weights, e.constant(c * LANES * 4)))
+            lanes = [lane - lane % code.channels + c for lane in range(LANES)]
+            for j, value in enumerate(inputs):
+                moved = value if code.channels == 1 else e.moved(value, lanes)
+                found[j] = e.multiply_add(moved, weight, found[j])
+        return found

@@ -62,6 +62,11 @@ class Shape:
         return -(-self.depth * self.groups // LANES)
 
     @property
+    def is_lane_grouped(self) -> bool:
+        """Tell whether groups are as many filters as channels, so few that a block holds whole groups."""
+        return self.groups > 1 and self.depth == self.filters and self.depth < LANES and LANES % self.depth == 0
+
+    @property
     def is_padded(self) -> bool:
         """Tell whether windows reach beyond the data."""
         return any(w.before or w.reach > w.size + w.before for w in (self.rows, self.columns))
@@ -89,6 +94,8 @@ def build_conv(request: KernelRequest, engine: Engine) -> Kernel | None:
     if found is None:
         return None
     shape, stored = found
+    if shape.is_lane_grouped:
+        return _by_lanes(request, engine, shape, stored)
     if shape.groups > 1 and (shape.depth % LANES or shape.filters % LANES):
         return None
     shape = _flat(shape)
@@ -119,6 +126,44 @@ def build_conv(request: KernelRequest, engine: Engine) -> Kernel | None:
         return jobs
 
     return compiled_kernel("conv", bind, layout.size)
+
+
+def _by_lanes(request: KernelRequest, engine: Engine, shape: Shape, stored: StoredFilter) -> Kernel:
+    """Bind a convolution of small groups, depthwise ones among them: every block of channels by itself."""
+    tiles = -(-shape.columns.count // max(tile_columns(engine.host, 1), 1))
+    columns = -(-shape.columns.count // tiles)
+    has_tail = bool(shape.filters * shape.groups % LANES)
+    stride = shape.columns.stride
+    code = ConvCode(1, columns, stride, shape.depth, shape.result, has_tail, is_grouped=True)
+    address = engine.address(code)
+    part = Part(0, 1, shape.output_blocks, columns)
+    dims = (shape.output_blocks, *stored.shape[4:6], shape.depth, LANES)
+
+    def fill(weights: Array, matrices: list[Array]) -> None:
+        flat = weights.reshape(shape.groups * shape.filters, shape.depth, *stored.shape[4:6])
+        whole = np.zeros((shape.output_blocks * LANES, *flat.shape[1:]), flat.dtype)
+        whole[: len(flat)] = flat
+        split = whole.reshape(shape.output_blocks, LANES, *flat.shape[1:])
+        np.copyto(matrices[0], split.transpose(0, 3, 4, 2, 1), casting="unsafe")
+
+    [weights] = stored.reader(request, 1, ScratchLayout(), [dims], fill)(request.constants[1], np.empty(0, np.uint8))
+    bias, mask = bias_and_mask(request, shape)
+    layout = ScratchLayout()
+    staging = Staging.of(shape, layout, engine)
+    taps = shape.rows.kernel * shape.columns.kernel
+
+    def bind(inputs: Inputs, outputs: Outputs, scratch: Array) -> Sequence[Job]:
+        jobs, x, x_dims = staging.jobs(inputs[0], scratch)
+        words = _words(shape, part, x_dims, is_x_larger=False)
+        words[Word.X], words[Word.WEIGHTS], words[Word.Y] = x, address_of(weights), address_of(outputs[0])
+        words[Word.BIAS], words[Word.MASK] = address_of(bias), address_of(mask)
+        words[Word.X_GROUP], words[Word.FILTERS_PER_GROUP], words[Word.BLOCKS] = words[Word.X_BLOCK], 1, 1
+        tasks = part.count * words[Word.PARTS]
+        work = tasks * columns * words[Word.TILES_PER_STRIP] * taps * shape.depth
+        jobs.append(job(address, [words[word] for word in Word], tasks, work))
+        return jobs
+
+    return compiled_kernel("conv-by-lanes", bind, layout.size)
 
 
 def convolution(request: KernelRequest, host: Host) -> tuple[Shape, StoredFilter] | None:

@@ -204,6 +204,10 @@ class Emitter:
         first = self.build.insert_element(undefined, scalar, self.constant(0, I32))
         return self.build.shuffle_vector(first, undefined, ir.Constant(vector(I32, lanes), [0] * lanes))
 
+    def moved(self, value: Value, lanes: Sequence[int]) -> Value:
+        """Return the lanes of a vector in another order."""
+        return self.build.shuffle_vector(value, value, ir.Constant(vector(I32, len(lanes)), list(lanes)))
+
     # -- floats ----------------------------------------------------------------------------------------------------
     def widened(self, value: Value, element: str) -> Value:
         """Return lanes as float32."""

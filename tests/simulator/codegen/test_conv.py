@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.simulator.codegen.compilers import LEVELS, compiler
 from tests.simulator.storage_model import check_stored, uniform
 
-TYPES = [np.float32, np.float16]
+TYPES = [np.float32, np.float16, ml_dtypes.bfloat16]
 
 
 def check(
@@ -35,7 +36,7 @@ def check(
         "data_format": "NCHW",
     }
     inputs, constant = ([x, weights, bias], (1, 2)) if has_bias else ([x, weights], (1,))
-    tolerance = 1e-5 if x.dtype == np.float32 else 1.5e-3
+    tolerance = {4: 1e-5}.get(x.itemsize, 1.5e-3 if x.dtype == np.float16 else 1e-2)
     check_stored(
         "Conv2D", inputs, attrs, constant=constant, kernel=kernel, tolerance=tolerance, compiler=compiler(level)
     )
@@ -86,6 +87,28 @@ def test_groups_of_whole_blocks(groups: int, c: int, n: int, dtype: Any) -> None
     x, weights = uniform(2, groups * c, 7, 6, dtype=dtype), uniform(groups * n, c, 3, 3, dtype=dtype, seed=1)
     check(x, weights, pad=1, groups=groups)
     check(x, weights, has_bias=False, stride=2, groups=groups)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("groups", "depth"), [(15, 1), (16, 1), (33, 1), (8, 2), (9, 4), (4, 8), (3, 8)])
+def test_groups_within_a_block(groups: int, depth: int, level: str, dtype: Any) -> None:
+    if level == "plain" and dtype == np.float16:
+        pytest.skip("it has no conversion from and to float16")
+    channels = groups * depth
+    x, weights = uniform(2, channels, 7, 19, dtype=dtype), uniform(channels, depth, 3, 3, dtype=dtype, seed=1)
+    for how in ({"pad": 1}, {"stride": 2}, {"dilation": [1, 2], "pad": [0, 1, 2, 0]}):
+        check(x, weights, groups=groups, kernel="llvm-conv-by-lanes", level=level, **how)
+    check(x, uniform(channels, depth, 1, 1, dtype=dtype, seed=1), groups=groups, kernel="llvm-conv-by-lanes")
+
+
+@pytest.mark.parametrize("c", [1, 16, 17, 40])
+def test_depthwise(c: int) -> None:
+    attrs = {"strides": [1, 1, 2, 1], "dilations": [1] * 4, "pads": [1, 1, 0, 2], "data_format": "NCHW"}
+    check_stored(
+        "DepthwiseConv2D", [uniform(2, c, 7, 9), uniform(1, c, 3, 3, seed=1), uniform(c, seed=2)], attrs,
+        constant=(1, 2), kernel="llvm-conv-by-lanes" if c > 1 else "llvm-conv", compiler=compiler(),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
