@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ge.errors import ReportedError
 from parsers.tensorflow import graph_def_pb2 as pb
 from parsers.tensorflow.control_flow import raise_body
+from parsers.tensorflow.custom import custom_operator
 from parsers.tensorflow.tf_graph import Reference, TfBody, TfNode, read_reference
 
 Attributes = Mapping[str, pb.AttrValue]
@@ -19,6 +20,7 @@ MAX_ARGUMENTS = 65536
 """Tensors that one argument of a function may stand for."""
 
 _OUTPUTS = {
+    "_FusedBatchNormEx": "y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3",
     "BlockLSTM": "i cs f o ci co h",
     "BlockLSTMV2": "i cs f o ci co h",
     "CombinedNonMaxSuppression": "nmsed_boxes nmsed_scores nmsed_classes valid_detections",
@@ -31,6 +33,8 @@ _OUTPUTS = {
     "FusedBatchNormV2": "y batch_mean batch_variance reserve_space_1 reserve_space_2",
     "FusedBatchNormV3": "y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3",
     "GRUBlockCell": "r u c h",
+    "InstanceNorm": "y mean variance",
+    "LayerNorm": "y mean variance",
     "LSTMBlockCell": "i cs f o ci co h",
     "ListDiff": "out idx",
     "LogMatrixDeterminant": "sign log_abs_determinant",
@@ -182,11 +186,14 @@ class _Reader:
     def _first_output(self, name: str, output: str) -> int:
         """Return the number of the first tensor of an output of a node."""
         op = self._ops.get(name, "")
-        called = self._functions.get(op)
-        names = _OUTPUTS[op].split() if op in _OUTPUTS else None
-        if called is not None:
+        called, custom = self._functions.get(op), custom_operator(op)
+        if op in _OUTPUTS:
+            names = _OUTPUTS[op].split()
+        elif called is not None:
             names = [arg.name for arg in called.signature.output_arg]
-        if names is None:
+        elif custom is not None and len(custom.signature.outputs) > 1:
+            names = [port.name for port in custom.signature.outputs]
+        else:
             return 0
         if output not in names:
             raise self._fault(f"node {name} ({op}) has no output {output}, but {', '.join(names)}")

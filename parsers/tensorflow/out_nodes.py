@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ge.errors import ReportedError
-from ge.graph import NodeOut
+from ge.graph import DataType, NodeOut
 from ge.option_grammar import OutNode
 from parsers.tensorflow.graph_builder import GraphBuilder
 from parsers.tensorflow.tf_graph import TfNode
@@ -47,8 +47,25 @@ def set_outputs(builder: GraphBuilder, requested: Sequence[OutNode], defaults: S
             for index, source in enumerate(builder.results[node.name])
             if source is not None
         ]
+    found = [(name, source) for name, source in found if not _is_list(name, source, builder, is_asked=bool(requested))]
+    if not found:
+        raise ReportedError("E13031", reason="all nodes that nobody reads give lists of tensors")
     graph = builder.graph
     graph.output_names = [name for name, _ in found]
     graph.outputs = [source for _, source in found]
     for name, source in found:
         source.desc.attrs["_origin_output_tensor_name"] = name
+
+
+def _is_list(name: str, source: NodeOut, builder: GraphBuilder, *, is_asked: bool) -> bool:
+    """Tell, with a warning, whether a node gives a list of tensors. Raises E13031 when such a one ``is_asked`` for."""
+    if source.desc.data_type is not DataType.DT_VARIANT:
+        return False
+    if is_asked:
+        raise ReportedError(
+            "E13031",
+            reason=f"[{name}] is a list of tensors, which no model can give back",
+            solution="Name the node that stacks the list or reads an item of it.",
+        )
+    builder.session.warn(f"[{name}] is a list of tensors that nobody reads; it is no output of the model")
+    return True

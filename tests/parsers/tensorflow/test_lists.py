@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ge.errors import ReportedError
+from ge.option_grammar import OutNode
 from parsers.tensorflow import graph_def_pb2 as pb
 from tests.parsers.tensorflow.list_models import FLOAT, LIST, B, F, V, dynamic_rnn, keras_rnn, rnn
 from tests.parsers.tensorflow.programs import function
@@ -188,6 +189,21 @@ def test_scattering_gathering_resizing_and_joining_lists() -> None:
     np.testing.assert_array_equal(everything, [X[1], X[3], X[2], [0] * 3, [0] * 3, X[0]])
     np.testing.assert_array_equal(joined, X)
     assert lengths.tolist() == [3, 1]
+
+
+def unread_list(*more: pb.NodeDef) -> pb.GraphDef:
+    return graph(
+        placeholder("x", [4, 3]), const("any", np.int32(-1)), node("TensorListFromTensor", "l", "x any", **LIST), *more
+    )
+
+
+def test_a_list_is_no_output() -> None:
+    assert parsed(unread_list(node("Neg", "n", "x"))).output_names == ["n:0"]
+    with pytest.raises(ReportedError, match="nobody reads give lists of tensors"):
+        parsed(unread_list())
+    with pytest.raises(ReportedError, match=r"\[l:0\] is a list of tensors") as caught:
+        parsed(unread_list(node("Neg", "n", "x")), out_nodes=(OutNode("n", 0), OutNode("l", 0)))
+    assert caught.value.code == "E13031"
 
 
 def test_lists_of_lists_are_refused() -> None:
