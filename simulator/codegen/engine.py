@@ -15,7 +15,8 @@ from simulator.codegen.emission import Emitter
 from simulator.codegen.host import Host
 from simulator.codegen.object_cache import ObjectCache
 
-SYMBOL = "kernel"
+_LOADED: list[binding.ExecutionEngine] = []
+"""Keeps the memory of compiled functions: kernels hold addresses."""
 OPTIMISATION = 2
 """Of the code generator. The passes over IR take several times as long and find nothing in what is emitted here."""
 
@@ -34,14 +35,15 @@ class Engine:
         self.host, self.cache = host, cache
         self.n_compiled = 0
         """Functions that were compiled because no cache had them."""
-        target = binding.Target.from_triple(host.triple)
-        features = f"{host.features},+prefer-no-gather" if host.is_x86 else host.features
-        self._machine = target.create_target_machine(
-            cpu=host.cpu, features=features.strip(","), opt=OPTIMISATION, reloc="pic", jit=True
-        )
+        self._machine = self._target_machine()
         self._lock = threading.Lock()
         self._addresses: dict[str, int] = {}
-        self._loaded: list[binding.ExecutionEngine] = []
+
+    def _target_machine(self) -> binding.TargetMachine:
+        target, features = binding.Target.from_triple(self.host.triple), self.host.features
+        return target.create_target_machine(
+            cpu=self.host.cpu, features=features, opt=OPTIMISATION, reloc="pic", jit=True
+        )
 
     def address(self, code: Code) -> int:
         """Return the address of a code object's function, ``void f(i64* block, i64 begin, i64 end)``.
@@ -52,7 +54,7 @@ class Engine:
         with self._lock:
             found = self._addresses.get(key)
             if found is None:
-                found = self._addresses[key] = self._load(self._object(key, code))
+                found = self._addresses[key] = self._load(key, self._object(key, code))
             return found
 
     def _key(self, code: Code) -> str:
@@ -66,7 +68,7 @@ class Engine:
         kept = None if self.cache is None else self.cache.get(key)
         if kept is not None:
             return kept
-        emitter = Emitter(SYMBOL, self.host)
+        emitter = Emitter(_symbol(key), self.host)
         code.emit(emitter)
         module = binding.parse_assembly(emitter.finish())
         module.verify()
@@ -76,17 +78,22 @@ class Engine:
             self.cache.put(key, made)
         return made
 
-    def _load(self, content: bytes) -> int:
+    def _load(self, key: str, content: bytes) -> int:
         empty = binding.parse_assembly("")
         empty.triple = self.host.triple
-        loaded = binding.create_mcjit_compiler(empty, self._machine)
+        # one per object (what is added to a finished one may crash), each of which owns its target machine
+        loaded = binding.create_mcjit_compiler(empty, self._target_machine())
         loaded.add_object_file(binding.ObjectFileRef.from_data(content))
         loaded.finalize_object()
-        address = int(loaded.get_function_address(SYMBOL))
+        _LOADED.append(loaded)
+        address = int(loaded.get_function_address(_symbol(key)))
         if not address:
             raise RuntimeError("the compiled object holds no function")
-        self._loaded.append(loaded)
         return address
+
+
+def _symbol(key: str) -> str:
+    return f"kernel_{key[:32]}"
 
 
 @cache

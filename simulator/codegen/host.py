@@ -7,8 +7,6 @@ from functools import cache
 
 from llvmlite import binding
 
-_NEVER_USED = "+prefer-no-gather"
-
 
 @dataclass(frozen=True)
 class Host:
