@@ -146,16 +146,16 @@ PRECISION_MODES = (
     "force_fp16 force_fp32 cube_fp16in_fp32out must_keep_origin_dtype allow_mix_precision allow_mix_precision_fp16 "
     "allow_mix_precision_bf16 allow_fp32_to_fp16 allow_fp32_to_bf16"
 )
-# What --precision_mode_v2 is when neither precision option is given: the one place that says so. ATC's own default is
-# fp16; while this is "origin", compiles that leave both options away get a warning.
-DEFAULT_PRECISION = "origin"
+# What --precision_mode_v2 is when neither precision option is given, as in ATC: the one place that says so. If it were
+# "origin", compiles that leave both options away would get a warning.
+DEFAULT_PRECISION = "fp16"
 PRECISION_MODES_V2 = "fp16 origin cube_fp16in_fp32out mixed_float16 mixed_bfloat16 mixed_hif8 cube_hif8"
 
 _TEXT, _FLAG = Rule(), Rule(kind=Kind.FLAG)
 _FILE, _FOLDER, _TARGET = Rule(kind=Kind.FILE), Rule(kind=Kind.FOLDER), Rule(kind=Kind.TARGET)
 _BIT, _BIT_NUMBER, _LATE_BIT = _lexed("0 1", "E10006"), _lexed("0 1", "E10006", Kind.NUMBER), _late("0 1", "E10006")
 _BOOLEAN = _late("true false", "E10005")
-FORMAT_REFINEMENT = "0"
+FORMAT_REFINEMENT = "1"
 """The default of ``--format_refinement``."""
 
 _WORKS, _TAKEN, _LATER = Status.IMPLEMENTED, Status.RECORDED, Status.NOT_YET

@@ -15,6 +15,7 @@ from ge.formats.origin_axes import (
     GROUPED_FORMATS,
     HEAVY_FORMATS,
     ORIGIN_FORMATS,
+    axis_order,
     full_rank,
     is_private,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "PackedFormat",
     "RnnSizes",
     "Transfer",
+    "axis_order",
     "can_transfer",
     "cube_sizes",
     "expand_by_mask",

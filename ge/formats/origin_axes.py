@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ge.graph.types import Format
 
 AXES: dict[Format, str] = {
@@ -70,3 +72,14 @@ def is_private(format: Format) -> bool:
 def full_rank(format: Format) -> int | None:
     """Return the rank to which tensors of an origin format are expanded (ND: 4); ``None`` for other formats."""
     return 4 if format == Format.FORMAT_ND else len(AXES[format]) if format in AXES else None
+
+
+def axis_order(before: Format, after: Format, rank: int) -> Sequence[int] | None:
+    """Return which axes of a tensor in ``before`` are those of it in ``after``, in order.
+
+    ``None`` where it is not the question: formats without named axes, other ones, or fewer dims than they have axes.
+    """
+    axes, wanted = AXES.get(before, ""), AXES.get(after, "")
+    if before == after or not axes or rank != len(axes) or sorted(axes) != sorted(wanted):
+        return None
+    return [axes.index(letter) for letter in wanted]

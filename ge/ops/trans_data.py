@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ge.formats import axis_order
 from ge.ops.inference import same_as
-from ge.ops.registry import Array, OpDef, operator, register
+from ge.ops.registry import Array, InferContext, OpDef, OutputSpec, operator, register
 from ge.ops.signature import parse_signature
 
-# The origin view stays as it is; what lies in memory differs by format, so plain arrays cannot say what it means.
+
+def _same_tensor(ctx: InferContext) -> Sequence[OutputSpec]:
+    """The source's origin shape, its axes in the order in which the result names them."""
+    source, result = ctx.desc("src"), ctx.node.output_descs[0]
+    order = axis_order(source.origin_format, result.origin_format, len(source.origin_shape))
+    dims = source.origin_shape if order is None else [source.origin_shape[axis] for axis in order]
+    return [(dims, source.data_type)]
+
+
+# The tensor stays what it is; what lies in memory differs by format, so plain arrays cannot say what it means.
 register(
     OpDef(
         parse_signature(
             "TransData(src) -> dst [src_format:s! dst_format:s! src_subformat:i=0 dst_subformat:i=0 groups:i=1]"
         ),
-        same_as("src"),
+        _same_tensor,
         None,
     )
 )

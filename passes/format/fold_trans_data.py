@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ge.formats import CubeSizes, cube_sizes, origin_array, stored_array
-from ge.graph import Graph, Node, Tensor, TensorDesc
+from ge.formats import CubeSizes, axis_order, cube_sizes, origin_array, stored_array
+from ge.graph import Graph, Node, Shape, Tensor, TensorDesc
 from ge.made_arrays import kept
 from ge.mapped_file import note_read
 from ge.session import CompileSession
@@ -50,6 +50,9 @@ class _ConvertedArrays:
         key = (id(array), stored_as.layout, wanted.layout, wanted.origin_shape, wanted.origin_format)
         if key not in self._arrays:
             origin = origin_array(array, stored_as, self._cubes)
+            order = axis_order(stored_as.origin_format, wanted.origin_format, origin.ndim)
+            if order is not None and wanted.origin_shape == Shape(origin.shape[axis] for axis in order):
+                origin = origin.transpose(order)
             # the first array is held so that its id stays its own
             self._arrays[key] = array, kept(stored_array(origin, wanted, self._cubes))
             note_read(array)

@@ -96,7 +96,7 @@ def compiled(sample: str, model: Path, monkeypatch, capsys) -> tuple[Path, str]:
 
 
 def types(path: Path) -> Counter[str]:
-    return Counter(n.type for n in load(path).graph if n.type not in ("Data", "Const", "NetOutput"))
+    return Counter(n.type for n in load(path).graph if n.type not in ("Data", "Const", "NetOutput", "TransData"))
 
 
 def through_atc(sample: str, model: Model, result: str, monkeypatch, capsys) -> Counter[str]:
