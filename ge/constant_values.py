@@ -160,12 +160,12 @@ class ConstantValues:
         try:
             results = found.evaluate(node.attrs, inputs, [d.data_type for d in node.output_descs])
         except Misfit as fault:
-            raise InferContext(node, found, self.known_input).fail(str(fault)) from fault
+            raise InferContext(node, found, self.known_input).fail(fault) from fault
         given = [array for array in inputs if array is not None]
         for index, (result, desc) in enumerate(zip(results, node.output_descs, strict=False)):
             if result.shape != desc.origin_shape:
                 reason = f"output {index} is described as {desc.origin_shape}, the operator makes {list(result.shape)}"
-                raise InferContext(node, found, self.known_input).fail(reason)
+                raise InferContext(node, found, self.known_input).fail(found.misfit(reason))
             self._known[NodeOut(node, index)] = KnownValue(result)
             if result.nbytes > SMALL_BYTES and not any(np.may_share_memory(result, source) for source in given):
                 self._held[NodeOut(node, index)] = result.nbytes

@@ -20,6 +20,7 @@ from pathlib import Path
 from ge.errors import ReportedError
 from ge.ops import OperatorSet, using
 from ge.ops.operator_set import DeclarationFault
+from ge.ops.signature import SignatureFault
 from ge.passes.registry import PassRegistry, registering_in
 from ge.plugin_files import PREFIX, Around, FoundFiles, PluginFault, execute, files_in, files_of_vendors, neighbours
 
@@ -62,7 +63,7 @@ def _load(path: Path, resolved: Path, operators: OperatorSet, around: Around) ->
             execute(path, resolved, MODULE_PREFIX)
     except PluginFault as fault:
         cause = fault.__cause__
-        if isinstance(cause, DeclarationFault):
+        if isinstance(cause, DeclarationFault | SignatureFault):
             raise ReportedError(
                 "E13030",
                 passname=cause.optype,

@@ -33,7 +33,8 @@ def cannot_run(node: Node, reason: str) -> ReportedError:
 def stopped(node: str, fault: Exception) -> ReportedError:
     """Return the error for a kernel that failed; ``node`` says which one."""
     reason = str(fault) if isinstance(fault, Misfit) else f"{type(fault).__name__}: {fault}"
-    return ReportedError("R1050", node=node, reason=reason)
+    solution = fault.solution if isinstance(fault, Misfit) else None
+    return ReportedError("R1050", node=node, reason=reason, solution=solution)
 
 
 def allocate(size: int, purpose: str) -> Array:

@@ -13,7 +13,7 @@ from ge.errors import ReportedError
 from ge.graph import Graph, Node, NodeOut, Shape, TensorDesc
 from ge.graph.types import DataType, has_numpy_dtype, numpy_dtype
 from ge.ops.known_value import KnownValue
-from ge.ops.registry import infer_node
+from ge.ops.registry import Misfit, infer_node
 from ge.tensor_memory import VIEW_OPS
 from simulator.binding import cannot_run, choose_kernel, definition_of, physical_memory, slow_kernel, stopped
 from simulator.kernels import Kernel
@@ -150,7 +150,7 @@ class OperatorCall:
             fits = known.is_unknown_rank() or len(known) == result.ndim
             if not fits or any(d not in (-1, n) for d, n in zip(known, result.shape, strict=False) if d != -2):
                 reason = f"output {index} must have the shape {known}, the operator made {list(result.shape)}"
-                raise ReportedError("R1050", node=self._described(), reason=reason)
+                raise self._definition.misfit(reason)
         return results
 
     def _allocated(self, dims: Shape, dtype: np.dtype[Any]) -> Array:
@@ -212,8 +212,14 @@ class _StandIn:
             infer_node(self._node, known)
         except ReportedError as fault:
             reason = str(fault.fields.get("reason", fault.message))
-            raise ReportedError("R1050", node=self._name, reason=reason) from fault
+            raise ReportedError("R1050", node=self._name, reason=reason, solution=_remedy_of(fault)) from fault
         return self._node, asked
+
+
+def _remedy_of(fault: ReportedError) -> str | None:
+    """Return what is to be done about inputs that do not fit: only the file of a custom operator is something else."""
+    cause = fault.__cause__
+    return cause.solution if isinstance(cause, Misfit) else None
 
 
 def _as_memory(array: Array) -> Array:

@@ -6,8 +6,14 @@ from collections.abc import Sequence
 
 from ge.graph.tensor_desc import OpenDim, Shape, TensorDesc, same_dim
 from ge.graph.types import DataType
-from ge.ops.registry import InferContext, InferFunction, Misfit, OutputSpec
+from ge.ops.registry import READS, InferContext, InferFunction, Misfit, OutputSpec
 from ge.tensor_memory import MAX_RANK
+
+
+def _describing_one(infer: InferFunction, *names: str) -> InferFunction:
+    """Say of a made rule which inputs it reads; declarations of users are checked against that."""
+    setattr(infer, READS, names)
+    return infer
 
 
 def same_as(name: str, dtype: DataType | None = None) -> InferFunction:
@@ -17,7 +23,7 @@ def same_as(name: str, dtype: DataType | None = None) -> InferFunction:
         desc = ctx.desc(name)
         return [(desc.origin_shape, desc.data_type if dtype is None else dtype)]
 
-    return infer
+    return _describing_one(infer, name)
 
 
 def broadcast_shapes(ctx: InferContext, shapes: Sequence[Shape]) -> Shape:
@@ -54,7 +60,7 @@ def broadcast(*names: str, dtype: DataType | None = None) -> InferFunction:
         shape = broadcast_shapes(ctx, [ctx.shape(n) for n in names])
         return [(shape, ctx.dtype(names[0]) if dtype is None else dtype)]
 
-    return infer
+    return _describing_one(infer, *names)
 
 
 def axis_in_rank(axis: int, rank: int) -> int:

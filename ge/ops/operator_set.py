@@ -9,6 +9,7 @@ reported with its file and line.
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,10 +20,11 @@ import numpy as np
 
 from ge.errors import ReportedError
 from ge.graph.attributes import conform
-from ge.graph.tensor_desc import OpenDim
-from ge.graph.types import DataType, has_numpy_dtype
+from ge.graph.tensor_desc import OpenDim, Shape
+from ge.graph.types import NARROW_FLOATS, DataType, has_numpy_dtype, numpy_dtype
 from ge.ops.onnx_form import OnnxForm, onnx_forms
 from ge.ops.registry import (
+    READS,
     Array,
     Attributes,
     ComputeFunction,
@@ -37,7 +39,7 @@ from ge.ops.registry import (
 )
 from ge.ops.signature import Arity, Signature
 from ge.plugin_files import located
-from ge.tensor_memory import MAX_RANK
+from ge.tensor_memory import MAX_RANK, shape_fault
 
 CUSTOM_PLUGIN = "custom"
 """The module of ``ge.es`` that offers operators of users."""
@@ -52,6 +54,13 @@ class DeclarationFault(ValueError):
     def __init__(self, optype: str, reason: str) -> None:
         super().__init__(reason)
         self.optype = optype
+
+
+class FileFault(Misfit):
+    """A function of a user's file that is wrong, whatever the node."""
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(reason, f"Correct the operator's file {file}.")
 
 
 class OperatorSet:
@@ -111,6 +120,7 @@ class OperatorSet:
             raise DeclarationFault(definition.type, str(fault)) from fault
         for form in forms:
             self._check_form(definition, form)
+        _check_functions(definition)
         added = _guarded(definition, file)
         self._definitions[added.type] = added
         self._files[added.type] = file
@@ -179,6 +189,61 @@ def _check_signature(signature: Signature) -> None:
                 raise fault(str(mismatch)) from mismatch
 
 
+def _check_functions(definition: OpDef) -> None:
+    """Refuse functions that could never be called as they will be."""
+    names = [port.name for port in definition.signature.inputs]
+    computed_with = ", ".join(["op", *names])
+    for what, function, arguments in (
+        ("computation", definition.compute, computed_with),
+        ("inference", definition.infer, "ctx"),
+    ):
+        reason = _calling_fault(function, arguments.count(",") + 1)
+        if reason:
+            raise DeclarationFault(definition.type, f"its {what} must be a function of ({arguments}): {reason}")
+    _check_rule(definition)
+
+
+def _calling_fault(function: object, n_arguments: int) -> str:
+    """Return why ``function`` gives no result for so many arguments; empty if it may."""
+    if isinstance(function, type):
+        return f"{function.__name__} is a class"
+    if not callable(function):
+        return f"{function!r} is no function"
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        return "it yields or awaits"
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # functions of C modules need not say what they take
+        return ""
+    try:
+        signature.bind(*range(n_arguments))
+    except TypeError as fault:
+        return f"it takes {signature}, {fault}"
+    return ""
+
+
+def _check_rule(definition: OpDef) -> None:
+    """Check what a rule of :mod:`ge.ops.inference` says of itself."""
+    reads = getattr(definition.infer, READS, None)
+    if not isinstance(reads, tuple):
+        if getattr(definition.infer, "__module__", "") == "ge.ops.inference":
+            name = getattr(definition.infer, "__name__", "it")
+            raise DeclarationFault(
+                definition.type, f"infer={name} is no rule; {name}(...) with names of inputs may be one"
+            )
+        return
+    names = [port.name for port in definition.signature.inputs]
+    unknown = next((name for name in reads if name not in names), None)
+    if unknown is not None:
+        raise DeclarationFault(definition.type, f"its inference reads {unknown!r}; its inputs are {', '.join(names)}")
+    if not reads:
+        raise DeclarationFault(definition.type, "its inference names no input")
+    outputs = definition.signature.outputs
+    if len(outputs) != 1 or outputs[0].arity is Arity.DYNAMIC:
+        made = ", ".join(port.name + ("*" if port.arity is Arity.DYNAMIC else "") for port in outputs)
+        raise DeclarationFault(definition.type, f"its inference describes one output, its outputs are {made}")
+
+
 _TAKEN = frozenset({"n_outputs", "output_types"})
 
 
@@ -194,6 +259,7 @@ def _guarded(definition: OpDef, file: Path) -> OpDef:
         is_stateful=definition.is_stateful,
         plugin=CUSTOM_PLUGIN,
         onnx=definition.onnx,
+        file=str(file),
     )
 
 
@@ -206,16 +272,20 @@ def _called(function: Callable[..., Any], file: Path, *arguments: Any) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as fault:
-        raise Misfit(f"{file}, {located(fault, file)}") from fault
+        raise FileFault(file, f"{file}, {located(fault, file)}") from fault
 
 
 def _guarded_infer(infer: InferFunction, file: Path) -> InferFunction:
     def inferred(ctx: InferContext) -> Sequence[OutputSpec]:
         results = _called(infer, file, ctx)
         if not isinstance(results, list | tuple):
-            raise Misfit(f"its inference ({file}) returns {results!r}, not a list of a shape and a type per output")
+            raise FileFault(
+                file, f"its inference ({file}) returns {results!r}, not a list of a shape and a type per output"
+            )
         if len(results) != ctx.n_outputs:
-            raise Misfit(f"its inference ({file}) describes {len(results)} outputs, the node has {ctx.n_outputs}")
+            raise FileFault(
+                file, f"its inference ({file}) describes {len(results)} outputs, the node has {ctx.n_outputs}"
+            )
         return [_checked_spec(index, spec, file) for index, spec in enumerate(results)]
 
     return inferred
@@ -224,19 +294,23 @@ def _guarded_infer(infer: InferFunction, file: Path) -> InferFunction:
 def _checked_spec(index: int, spec: object, file: Path) -> OutputSpec:
     where = f"its inference ({file}) describes output {index}"
     if not isinstance(spec, list | tuple) or len(spec) != 2:
-        raise Misfit(f"{where} as {spec!r}, not as a shape and a type")
+        raise FileFault(file, f"{where} as {spec!r}, not as a shape and a type")
     dims, dtype = spec
     if not isinstance(dtype, DataType) or not has_numpy_dtype(dtype):
-        raise Misfit(f"{where} with the type {dtype!r}, which is no DataType that tensors have here")
+        raise FileFault(file, f"{where} with the type {dtype!r}, which is no DataType that tensors have here")
     try:
         shape = [dim if isinstance(dim, OpenDim) else operator.index(dim) for dim in dims]
     except TypeError:
-        raise Misfit(f"{where} with the shape {dims!r}, which is no list of numbers") from None
+        raise FileFault(file, f"{where} with the shape {dims!r}, which is no list of numbers") from None
     if shape != [-2] and (len(shape) > MAX_RANK or any(not -1 <= dim < 1 << 63 for dim in shape)):
-        raise Misfit(
+        raise FileFault(
+            file,
             f"{where} with the shape {shape}; a dim is -1 where it is not known (look before computing with one), and "
-            "[-2] stands for an unknown rank"
+            "[-2] stands for an unknown rank",
         )
+    too_large = shape_fault(Shape(shape))
+    if too_large:
+        raise FileFault(file, f"{where} with the shape {shape}, but {too_large}")
     return shape, dtype
 
 
@@ -245,7 +319,9 @@ def _guarded_compute(compute: ComputeFunction, file: Path) -> ComputeFunction:
         found = _called(compute, file, op, *[_read_only(argument) for argument in arguments])
         results = tuple(found) if isinstance(found, tuple | list) else (found,)
         if len(results) != op.n_outputs:
-            raise Misfit(f"its computation ({file}) returns {len(results)} results, the node has {op.n_outputs}")
+            raise FileFault(
+                file, f"its computation ({file}) returns {len(results)} results, the node has {op.n_outputs}"
+            )
         return tuple(_called(_as_tensor, file, *pair) for pair in zip(results, op.output_types, strict=True))
 
     return computed
@@ -265,4 +341,19 @@ def _as_tensor(result: Any, dtype: DataType) -> Array:
     array = np.asarray(result)
     if array.dtype == object and dtype is not DataType.DT_STRING:
         raise TypeError(f"the computation returns {type(result).__name__}, which is no array of numbers")
+    if has_numpy_dtype(dtype) and _loses_its_kind(array.dtype, dtype):
+        raise TypeError(
+            f"the computation returns {array.dtype} for an output of {dtype.name}: it must round or cut itself"
+        )
     return array.view()
+
+
+_KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def _loses_its_kind(made: np.dtype[Any], declared: DataType) -> bool:
+    """Tell whether a conversion would make another kind of number: of a fraction a whole number, for one."""
+    target = np.dtype(np.float32) if declared in NARROW_FLOATS else numpy_dtype(declared)
+    if made.kind not in _KINDS or target.kind not in _KINDS:
+        return False
+    return _KINDS[made.kind] > _KINDS[target.kind]

@@ -43,6 +43,9 @@ NewValueOf = Callable[[Mapping[NodeOut, KnownValue]], ValueOf]
 """Makes a source of values that knows the given ones (Data of a body, for one) and remembers nothing else yet."""
 
 
+READS = "reads"
+"""Attribute of a rule of :mod:`ge.ops.inference` for one output: the names of the inputs that it reads."""
+
 Loops = dict[Node, list[tuple[Shape, DataType]]]
 """What is known of the state of loops, by their nodes."""
 
@@ -51,7 +54,12 @@ class Misfit(ValueError):
     """Arguments that do not fit, found by a rule that knows no node: geometry shared by inference and computation.
 
     :func:`infer_node` turns it into the node's E14001; whoever calls :meth:`OpDef.evaluate` names the node likewise.
+    ``solution`` is the remedy if it is not the node that is wrong, but the file of a user.
     """
+
+    def __init__(self, reason: str, solution: str | None = None) -> None:
+        super().__init__(reason)
+        self.solution = solution
 
 
 class OpDef:
@@ -62,6 +70,7 @@ class OpDef:
     ``value_infer`` may give a constant result from shapes alone (Shape, Size, Rank).
     ``plugin`` names the module of ``ge.es`` that offers the operator besides ``all`` (``custom``, for one).
     ``onnx`` says which ONNX operators the operator of a user stands for, see :mod:`ge.ops.onnx_form`.
+    ``file`` is the file of a user that declares it; empty for built-in operators.
     """
 
     def __init__(
@@ -75,6 +84,7 @@ class OpDef:
         value_infer: Callable[[InferContext], Array | None] | None = None,
         plugin: str = "",
         onnx: Any = None,
+        file: str = "",
     ) -> None:
         self.signature = signature
         self.infer = infer
@@ -84,11 +94,18 @@ class OpDef:
         self.value_infer = value_infer
         self.plugin = plugin
         self.onnx = onnx
+        self.file = file
 
     @property
     def type(self) -> str:
         """The operator type."""
         return self.signature.type
+
+    def misfit(self, reason: str) -> Misfit:
+        """Return the fault of results that do not fit what was inferred: a file of a user is named, and is to blame."""
+        if not self.file:
+            return Misfit(reason)
+        return Misfit(f"{reason} ({self.file})", f"Correct the declaration of {self.type} in {self.file}.")
 
     def attributes(self, attrs: dict[str, Any]) -> Attributes:
         """Return the attributes of a node with defaults filled in."""
@@ -231,13 +248,17 @@ class InferContext:
         value = self.value(name)
         return None if value is None else [int(v) for v in np.ravel(value)]
 
-    def fail(self, reason: str, *, value: object = None) -> ReportedError:
+    def fail(self, reason: str | Misfit, *, value: object = None) -> ReportedError:
         """Return the error for arguments that do not fit: ``raise ctx.fail("...")``.
 
         ``value`` names the argument in question; without it all connected inputs are named.
         """
+        solution = reason.solution if isinstance(reason, Misfit) else None
         named = ", ".join(name for name in self._slices if self._is_connected(name)) if value is None else value
-        return ReportedError("E14001", opname=self.node.name, optype=self.node.type, value=named, reason=reason)
+        node = self.node
+        return ReportedError(
+            "E14001", opname=node.name, optype=node.type, value=named, reason=str(reason), solution=solution
+        )
 
     def _is_connected(self, name: str) -> bool:
         return any(source is not None for source in self.node.inputs[self._slices[name]])
@@ -363,7 +384,7 @@ def infer_node(
     try:
         results = found.infer(context)
     except Misfit as fault:
-        raise context.fail(str(fault)) from fault
+        raise context.fail(fault) from fault
     changed = False
     for index, (desc, (dims, dtype)) in enumerate(zip(node.output_descs, results, strict=False)):
         shape = named_dims(node, index, Shape(dims))

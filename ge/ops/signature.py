@@ -21,6 +21,14 @@ from typing import Any
 from ge.graph.types import DataType
 
 
+class SignatureFault(ValueError):
+    """A signature that cannot be parsed. ``optype`` is the operator type as far as it can be read."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(f"{reason}: {text}")
+        self.optype = text.partition("(")[0].strip()
+
+
 class Arity(Enum):
     """How many tensors one formal input or output stands for."""
 
@@ -109,10 +117,10 @@ KINDS = frozenset(["i", "f", "b", "s", "t", "I", "F", "B", "S", "II", "tensor"])
 
 
 def parse_signature(text: str) -> Signature:
-    """Parse one signature. Raises ``ValueError`` with the text when it is malformed."""
+    """Parse one signature. Raises :class:`SignatureFault` with the text when it is malformed."""
     form = _FORM.match(text.strip())
     if form is None:
-        raise ValueError(f"malformed operator signature: {text}")
+        raise SignatureFault(text, "malformed operator signature")
     outputs = form["outputs"]
     return Signature(
         form["type"],
@@ -135,11 +143,11 @@ def _attrs(text: str, whole: str) -> dict[str, AttrSpec]:
     while text[at:].strip():
         head = _ATTR.match(text, at)
         if head is None:
-            raise ValueError(f"malformed attribute in signature: {whole}")
+            raise SignatureFault(whole, "malformed attribute in signature")
         name, kind, mark = head.groups()
         if kind not in KINDS or name in specs:
             fault = "occurs twice" if name in specs else f"is of the kind {kind}, which is none of {sorted(KINDS)}"
-            raise ValueError(f"attribute {name} {fault}: {whole}")
+            raise SignatureFault(whole, f"attribute {name} {fault}")
         at = head.end()
         default = None
         if mark == "=":
@@ -149,7 +157,8 @@ def _attrs(text: str, whole: str) -> dict[str, AttrSpec]:
             try:
                 default = _default(kind, written)
             except (KeyError, SyntaxError, TypeError, ValueError) as fault:
-                raise ValueError(f"{written!r} is no {kind} for a default of attribute {name}: {whole}") from fault
+                reason = f"{written!r} is no {kind} for a default of attribute {name}"
+                raise SignatureFault(whole, reason) from fault
             at = end.start()
         specs[name] = AttrSpec(name, kind, mark == "!", default)
     return specs

@@ -277,5 +277,5 @@ def _inferred(context: _Wanting, definition: OpDef, is_wide: bool) -> list[DataT
     try:
         results = [dtype for _, dtype in definition.infer(context)]
     except Misfit as fault:
-        raise context.fail(str(fault)) from fault
+        raise context.fail(fault) from fault
     return results[: len(context.node.output_descs)]

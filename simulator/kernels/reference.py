@@ -28,11 +28,10 @@ def reference_kernel(request: KernelRequest, definition: OpDef) -> Kernel:
                 continue
             if index >= len(results) or results[index].shape != out.shape:
                 found = list(results[index].shape) if index < len(results) else "nothing"
-                raise ReportedError(
-                    "R1050",
-                    node=request.node,
-                    reason=f"output {index} was compiled as {list(out.shape)}, the operator made {found}",
+                fault = definition.misfit(
+                    f"output {index} was compiled as {list(out.shape)}, the operator made {found}"
                 )
+                raise ReportedError("R1050", node=request.node, reason=str(fault), solution=fault.solution)
             np.copyto(out, results[index])
 
     return Kernel("reference", run, is_reference=True, is_in_place_safe=len(types) == 1, product_size=UNKNOWN_PRODUCT)

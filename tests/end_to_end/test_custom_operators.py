@@ -317,6 +317,9 @@ def test_faults_in_a_run_name_the_node(opp, dims, result) -> None:
     assert error.code == "R1050"
     assert "[clip" in error.message
     assert FAULTS[result] in error.message
+    assert "soft_clip.py" in error.message
+    assert "Correct the" in error.solution
+    assert "soft_clip.py" in error.solution
 
 
 @pytest.mark.parametrize("result", FAULTS)
@@ -325,6 +328,16 @@ def test_faults_while_folding_name_the_node(opp, result) -> None:
     error = code_of(lambda: compiled(clip_model(dims=(4,), constant=np.ones(4, np.float32)), opp))
     assert (error.code, error.fields["opname"], error.fields["optype"]) == ("E14001", "clip", "SoftClip")
     assert FAULTS[result] in error.message
+    assert "soft_clip.py" in error.message
+    assert "soft_clip.py" in error.solution
+
+
+@pytest.mark.parametrize("infer", ["lambda ctx: 1 / 0", "lambda ctx: [([-5], ctx.dtype('x'))]", "lambda ctx: []"])
+def test_faults_of_inference_name_the_file_to_correct(opp, infer) -> None:
+    with_operators(opp, soft_clip=SOFT_CLIP.replace('same_as("x")', infer))
+    error = code_of(lambda: compiled(clip_model(), opp))
+    assert (error.code, error.fields["opname"]) == ("E14001", "clip")
+    assert "soft_clip.py" in error.solution
 
 
 def test_faults_at_load_time_name_the_node(tmp_path, opp) -> None:
@@ -351,7 +364,7 @@ def test_a_file_whose_operator_has_another_signature_is_refused(tmp_path, opp) -
         error = code_of(lambda: InferSession(0, tmp_path / "m.om", custom_ops=opp))
         assert error.code == "E10041"
         assert reason in error.message
-    with_operators(opp, soft_clip=SOFT_CLIP.replace("(x)", "(x, y)", 1))
+    with_operators(opp, soft_clip=SOFT_CLIP.replace("(x)", "(x, y)", 1).replace("(op, x)", "(op, x, y)"))
     error = code_of(lambda: InferSession(0, tmp_path / "m.om", custom_ops=opp))
     assert error.code == "E10041"
     assert "has 1 inputs, the signature takes 2..2" in error.message

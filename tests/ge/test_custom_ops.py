@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import re
 import sys
 import weakref
 from pathlib import Path
@@ -16,8 +17,10 @@ from ge.errors import ReportedError
 from ge.es import GraphBuilder, TensorHolder, get_plugin, list_plugins
 from ge.es.plugins import offered
 from ge.graph import DataType, Graph, OpenDim, Shape, TensorDesc
+from ge.graph.types import numpy_dtype
 from ge.ops import OperatorSet, current_operators, infer_node, lookup, operator, registered_types, using
 from ge.ops.inference import same_as
+from ge.ops.registry import Misfit
 from ge.passes import get_registered_passes
 
 HEAD = "from ge.ops import operator\nfrom ge.ops.inference import broadcast, same_as\n"
@@ -132,8 +135,8 @@ def test_a_broken_file_is_named_with_the_line(tmp_path, text, reason) -> None:
 def test_a_malformed_signature_is_named_with_the_line(tmp_path, signature, reason) -> None:
     write(tmp_path / "mine.py", f"{HEAD}\noperator({signature!r}, infer=same_as('x'))(lambda op, x: x)\n")
     error = fault_of(tmp_path)
-    assert error.code == "E13029"
-    assert error.fields["reason"].startswith(f"line 4: ValueError: {reason}")
+    assert (error.code, error.fields["passname"]) == ("E13030", "Mine")
+    assert error.fields["reason"].startswith(f"{tmp_path / 'mine.py'}, line 4: SignatureFault: {reason}")
 
 
 def test_a_file_that_registers_passes_is_refused_and_its_passes_are_nowhere(tmp_path) -> None:
@@ -327,7 +330,6 @@ def node_of(signature_type: str, shape: Shape, n_outputs: int = 1) -> Graph:
     [
         ("lambda ctx: 1 / 0", "mine.py, line 3: ZeroDivisionError: division by zero"),
         ("lambda ctx: ctx.shape('z')", "LookupError: operator Mine has no input 'z'"),
-        ("same_as('z')", "LookupError: operator Mine has no input 'z'"),
         ("lambda ctx: exit(1)", "SystemExit: 1"),
         ("lambda ctx: None", "returns None, not a list of a shape and a type per output"),
         ("lambda ctx: []", "describes 0 outputs, the node has 1"),
@@ -348,6 +350,7 @@ def test_faults_of_inference_are_those_of_the_node(tmp_path, infer, reason) -> N
     assert (caught.value.fields["opname"], caught.value.fields["optype"]) == ("n", "Mine")
     assert reason in caught.value.message
     assert "mine.py" in caught.value.message
+    assert caught.value.solution == f"Correct the operator's file {tmp_path / 'mine.py'}."
 
 
 def test_inference_may_refuse_with_its_own_words(tmp_path) -> None:
@@ -406,7 +409,7 @@ def test_faults_of_computation_say_where(tmp_path, body, reason) -> None:
 def test_computation_sees_attributes_types_and_absent_inputs(tmp_path) -> None:
     body = "return (x * op.alpha if bias is None else bias), np.full(x.shape, op.n_outputs), np.asarray(len(rest))"
     signature = "Mine(x, bias?, rest*) -> a, b, c [alpha:f=2.5]"
-    write(tmp_path / "mine.py", "import numpy as np\n" + declaration(signature, body=body))
+    write(tmp_path / "mine.py", "import numpy as np\n" + declaration(signature, body=body, infer="lambda ctx: []"))
     definition = load_custom_ops(tmp_path).find("Mine")
     types = [DataType.DT_FLOAT16, DataType.DT_INT32, DataType.DT_INT64]
     x = np.array([1, 2], np.float16)
@@ -417,3 +420,95 @@ def test_computation_sees_attributes_types_and_absent_inputs(tmp_path) -> None:
         (np.int64, 2),
     ]
     assert definition.evaluate({"alpha": 0.0}, [x], types)[0].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("made", "declared", "fits"),
+    [
+        ("int64", DataType.DT_FLOAT, True),
+        ("float64", DataType.DT_FLOAT, True),
+        ("float64", DataType.DT_BF16, True),
+        ("int64", DataType.DT_UINT8, True),
+        ("bool", DataType.DT_INT32, True),
+        ("float32", DataType.DT_INT32, False),
+        ("int64", DataType.DT_BOOL, False),
+        ("complex64", DataType.DT_FLOAT, False),
+    ],
+)
+def test_results_become_the_declared_type_unless_they_would_be_cut(tmp_path, made, declared, fits) -> None:
+    write(tmp_path / "mine.py", declaration(body=f"return x.astype('{made}')"))
+    definition = load_custom_ops(tmp_path).find("Mine")
+    x = np.array([0, 1], np.float32)
+    if fits:
+        [result] = definition.evaluate({}, [x], [declared])
+        assert (result.dtype, result.tolist()) == (numpy_dtype(declared), [0, 1])
+    else:
+        with pytest.raises(Misfit, match=rf"returns {made} for an output of {declared.name}.*") as caught:
+            definition.evaluate({}, [x], [declared])
+        assert caught.value.solution == f"Correct the operator's file {tmp_path / 'mine.py'}."
+
+
+# -- functions that could never be called ------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("declaring", "reason"),
+    [
+        ("def f(op): return 1", "its computation must be a function of (op, x, y): it takes (op), too many"),
+        ("def f(op, x, y, z): return 1", "it takes (op, x, y, z), missing a required argument: 'z'"),
+        ("def f(op, x, y, *, k): return 1", "missing a required"),
+        ("def f(op, x, y): yield 1", "it yields or awaits"),
+        ("async def f(op, x, y): return 1", "it yields or awaits"),
+        ("class f: pass", "f is a class"),
+        ("class f:\n    def __init__(self, op, x, y): pass", "f is a class"),
+        ("f = 3", "3 is no function"),
+    ],
+)
+def test_computations_that_cannot_be_called(tmp_path, declaring, reason) -> None:
+    write(tmp_path / "mine.py", f"{HEAD}{declaring}\noperator('Mine(x, y)', infer=same_as('x'))(f)\n")
+    error = fault_of(tmp_path)
+    assert (error.code, error.fields["passname"]) == ("E13030", "Mine")
+    assert reason in error.message
+
+
+@pytest.mark.parametrize(
+    ("infer", "reason"),
+    [
+        ("same_as('z')", "its inference reads 'z'; its inputs are x, y"),
+        ("broadcast('x', 'Y')", "its inference reads 'Y'; its inputs are x, y"),
+        ("broadcast()", "its inference names no input"),
+        ("same_as", "infer=same_as is no rule; same_as(...) with names of inputs may be one"),
+        ("broadcast", "infer=broadcast is no rule"),
+        ("None", "its inference must be a function of (ctx): None is no function"),
+        ("lambda: []", "its inference must be a function of (ctx): it takes (), too many"),
+        ("lambda ctx, node: []", "missing a required argument: 'node'"),
+        ("dict", "dict is a class"),
+    ],
+)
+def test_inference_that_cannot_be_called(tmp_path, infer, reason) -> None:
+    write(tmp_path / "mine.py", declaration("Mine(x, y)", infer=infer))
+    error = fault_of(tmp_path)
+    assert (error.code, error.fields["passname"]) == ("E13030", "Mine")
+    assert reason in error.message
+
+
+@pytest.mark.parametrize(("outputs", "shown"), [("a, b", "a, b"), ("a*", r"a\*")])
+def test_a_rule_for_one_output_needs_one_output(tmp_path, outputs, shown) -> None:
+    write(tmp_path / "mine.py", declaration(f"Mine(x) -> {outputs}"))
+    assert re.search(f"describes one output, its outputs are {shown}$", fault_of(tmp_path).message)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "lambda op, x, y: x",
+        "lambda *all: all[1]",
+        "lambda op, x, y, more=1: x",
+        "functools.partial(max, 1)",
+        "np.where",
+    ],
+)
+def test_functions_that_can_be_called(tmp_path, function) -> None:
+    write(
+        tmp_path / "mine.py",
+        f"import functools\nimport numpy as np\n{HEAD}operator('Mine(x, y)', infer=same_as('y'))({function})\n",
+    )
+    assert load_custom_ops(tmp_path).types() == ["Mine"]
