@@ -128,9 +128,9 @@ class Turn(Generic[B]):
 
 
 class LoopBuilder(Generic[B]):
-    """Adds a While. ``open_body`` opens a body of a name.
+    """Adds a While (or another ``type`` of loop). ``open_body`` opens a body of a name.
 
-    The inputs of the While are ``fixed``, then ``carried``; its graphs are ``<node>_0_cond`` and ``<node>_1_body``.
+    The inputs of the node are ``fixed``, then ``carried``; its graphs are ``<node>_0_cond`` and ``<node>_1_body``.
     """
 
     def __init__(
@@ -139,15 +139,15 @@ class LoopBuilder(Generic[B]):
         open_body: Callable[[str], B],
         fixed: Sequence[Argument],
         carried: Sequence[Argument],
+        type: str = "While",
     ) -> None:
         self._n = n
+        self._type = type
         self._open_body = open_body
         self._fixed = fixed
         self._carried = carried
 
-    def add(
-        self, turn: Callable[[Turn[B]], Sequence[NodeOut]], goes_on: Callable[[Turn[B]], NodeOut], role: str = ""
-    ) -> list[NodeOut]:
+    def add(self, turn: Callable[[Turn[B]], Sequence[NodeOut]], goes_on: Callable[[Turn[B]], NodeOut]) -> list[NodeOut]:
         """Add the loop and return what became of ``carried``.
 
         ``turn`` adds the nodes of a turn and returns the next state, ``goes_on`` adds those of the condition. ``turn``
@@ -155,9 +155,9 @@ class LoopBuilder(Generic[B]):
         """
         n, fixed = self._n, self._fixed
         arguments = [*fixed, *self._carried]
-        node = n.add_call("While", *(argument.source for argument in arguments), n_outputs=len(arguments))
-        stem = f"{n.name}_{role}" if role else n.name
-        node.subgraphs = [(formal, graph_name(n, f"{stem}_{k}_{formal}")) for k, formal in enumerate(("cond", "body"))]
+        node = n.add_call(self._type, *(argument.source for argument in arguments), n_outputs=len(arguments))
+        formals = enumerate(("cond", "body"))
+        node.subgraphs = [(formal, graph_name(n, f"{n.name}_{k}_{formal}")) for k, formal in formals]
         known = [known_of(argument.source) for argument in self._carried]
         root = n.builder.graph.root
         while True:

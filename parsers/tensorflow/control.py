@@ -61,7 +61,7 @@ def truth(n: NodeBuilder, source: NodeOut) -> NodeOut:
 # -- branches ----------------------------------------------------------------------------------------------------------
 @maps("If", "StatelessIf", inputs=(1, None))
 def if_(n: NodeBuilder) -> Mapped:
-    """Before: If(cond, inputs...) {then_branch, else_branch}. After: If, or the branch that is always taken.
+    """Before: If(cond, inputs...) {then_branch, else_branch}. After: the same in GE, or the branch always taken.
 
     A condition that is known now decides here; the other branch need not even fit the shapes.
     """
@@ -69,7 +69,7 @@ def if_(n: NodeBuilder) -> Mapped:
     condition = truth(n, n.need(0))
     decision = n.value(condition)
     taken = None if decision is None else 0 if decision.reshape(-1)[0] else 1
-    return _choice(n, "If", condition, contents, ["then_branch", "else_branch"], taken)
+    return _choice(n, n.op_type, condition, contents, ["then_branch", "else_branch"], taken)
 
 
 @maps("Case", "StatelessCase", inputs=(1, None))
@@ -124,9 +124,9 @@ def _choice(
 # -- loops -------------------------------------------------------------------------------------------------------------
 @maps("While", "StatelessWhile", inputs=(0, None))
 def while_(n: NodeBuilder) -> Mapped:
-    """Before: While(inputs...) {cond, body}. After: While; what the body hands on as it is comes first.
+    """Before: While(inputs...) {cond, body}. After: the same in GE; what the body hands on as it is comes first.
 
-    The state of the new While is (what never changes..., what changes...).
+    The state of the new loop is (what never changes..., what changes...).
     """
     count = len(n.inputs)
     condition, content = n.body("cond", count, 1), n.body("body", count, count)
@@ -149,7 +149,7 @@ def while_(n: NodeBuilder) -> Mapped:
         return truth(turn.body.n, _fill(condition, turn.body, values(turn))[0])
 
     fixed, carried = ([arguments[slot] for slot in part] for part in (fixed_slots, slots[n_fixed:]))
-    after = LoopBuilder(n, partial(open_body, n), fixed, carried).add(turn, goes_on)
+    after = LoopBuilder(n, partial(open_body, n), fixed, carried, n.op_type).add(turn, goes_on)
     return [sources[slot] if slot in fixed_slots else after[position[slot] - n_fixed] for slot in range(count)]
 
 

@@ -13,11 +13,11 @@ from simulator import InferSession
 from tests.conftest import SampleModel
 from tests.end_to_end.agreement import Arrays, assert_agrees, compile_to, run
 from tests.parsers.tensorflow.list_models import dynamic_rnn, keras_rnn, rnn
-from tests.parsers.tensorflow.programs import execute, new_graph, old_graph
+from tests.parsers.tensorflow.programs import execute, new_graph, old_graph, stateless_graph
 from tests.parsers.tensorflow.test_programs import PROGRAMS, VALUES
 
 SAMPLES = ["control_flow_v1", "text_lstm"]
-WRITERS = {"old": old_graph, "new": new_graph}
+WRITERS = {"old": old_graph, "new": new_graph, "stateless": stateless_graph}
 
 
 def feeds(sample: SampleModel) -> Arrays:

@@ -63,14 +63,15 @@ def evaluate(graph: Graph, feeds: Sequence[Array], outer: Mapping[int, Array] | 
 
 def _call(node: Node, arguments: Sequence[Any]) -> list[Array]:
     bodies = {formal: node.graph.root.subgraphs[name] for formal, name in node.subgraphs}
-    if node.type == "If":
+    kind = node.type.removeprefix("Stateless")
+    if kind == "If":
         branch = bodies["then_branch" if arguments[0].reshape(-1)[0] else "else_branch"]
         return evaluate(branch, (), dict(enumerate(arguments)))
-    if node.type == "Case":
+    if kind == "Case":
         index = int(arguments[0].reshape(-1)[0])
         branch = list(bodies.values())[index if 0 <= index < len(bodies) else -1]
         return evaluate(branch, (), dict(enumerate(arguments)))
-    assert node.type == "While"
+    assert kind == "While"
     state = list(arguments)
     while evaluate(bodies["cond"], (), dict(enumerate(state)))[0].reshape(-1)[0]:
         state = evaluate(bodies["body"], (), dict(enumerate(state)))

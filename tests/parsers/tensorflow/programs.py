@@ -250,3 +250,12 @@ def new_graph(program: Sequence[Statement], n_values: int) -> pb.GraphDef:
     ends = [node("Identity", f"y{k}", f"call:{k}") for k in range(n_values)]
     inputs = [placeholder(f"v{k}", [], np.int32) for k in range(n_values)]
     return graph(*inputs, call, *ends, **functions)
+
+
+def stateless_graph(program: Sequence[Statement], n_values: int) -> pb.GraphDef:
+    """Return :func:`new_graph` with the types of nodes that promise to have no state."""
+    model = new_graph(program, n_values)
+    for part in model.library.function:
+        for made in part.node_def:
+            made.op = f"Stateless{made.op}" if made.op in ("If", "While") else made.op
+    return model

@@ -196,6 +196,7 @@ def test_conditions_of_several_types(op: str, condition: np.ndarray, is_true: bo
         f=unary("f", "Square"),
         g=unary("g"),
     )
+    assert op in types(parsed(model))
     np.testing.assert_array_equal(run(model, {"c": condition, "x": X})[0], X**2 if is_true else -X)
 
 
@@ -256,6 +257,7 @@ def test_a_loop_whose_value_grows(op: str, turns: int) -> None:
         turn=turn,
         goes_on=goes_on,
     )
+    assert op in types(parsed(model))
     w = np.array([7, 8], np.float32)
     i, n, v, fixed = run(model, {"n": np.array(turns, np.int32), "x": X, "w": w})
     assert (i, n) == (turns, turns)
