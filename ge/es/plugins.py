@@ -15,11 +15,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ge.ops import lookup, registered_types
+from ge.ops.fused import FUSED_TYPES
 from ge.ops.registry import OpDef
 
 PLUGINS = ("all", "custom", "math", "nn")
 
-BOUNDARY_TYPES = frozenset({"Data", "RefData", "AippData", "AnyData", "Variable", "NetOutput"})
+BOUNDARY_TYPES = frozenset({"Data", "RefData", "AippData", "AnyData", "Variable", "NetOutput", *FUSED_TYPES})
 """Made by a GraphBuilder's own methods only."""
 
 

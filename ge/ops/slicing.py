@@ -132,7 +132,9 @@ def _region(ctx: InferContext, axes: Sequence[int] | None, has_axes: bool) -> Se
     unknown: list[int | None] = [None] * length
     if ctx.has("strides") and strides is None:
         strides = unknown
-    index = index_of(ctx.op, len(x), unknown if begin is None else begin, unknown if end is None else end, strides, axes)
+    index = index_of(
+        ctx.op, len(x), unknown if begin is None else begin, unknown if end is None else end, strides, axes
+    )
     return [(_taken_dims(x, index), dtype)]
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from ge.ascir import AscGraph, print_asc_graph
 from ge.graph import Graph, Node, NodeOut
+from ge.ops.fused import FUSED_TYPES
 from ge.passes.origins import ORIGIN_NAMES, ORIGIN_TYPES
 from passes.lowering.emission import emit
 from passes.lowering.kernel_box import FuseType, KernelBox
-from passes.lowering.lower_graph import FUSED_TYPES, LoweredGraph, vector_core_number
-from passes.lowering.refusal import Refusal, Rule, Stop
+from passes.lowering.lower_graph import LoweredGraph, vector_core_number
+from passes.lowering.refusal import KernelStop, Refusal, Rule, Stop
 from passes.lowering.storage_axes import guards
 from passes.lowering.strategy import LoweringStrategy
 
@@ -61,6 +62,7 @@ class FusedGraph:
     graph: Graph
     kernels: dict[Node, Kernel] = field(default_factory=dict)
     stops: list[Stop] = field(default_factory=list)
+    kernel_stops: list[KernelStop] = field(default_factory=list)
     inputs: dict[Node, tuple[NodeOut | None, ...]] = field(default_factory=dict)
     """What the operators of the model read before there were fused nodes."""
     origins: set[Node] = field(default_factory=set)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ge.graph import Graph, Node
 from ge.graph.types import numpy_dtype
+from ge.ops.fused import FUSED_TYPES
 from passes.lowering.fused_nodes import FusedGraph, Kernel, compressed, fused_name
 from passes.lowering.kernel_box import FuseType
-from passes.lowering.lower_graph import FUSED_TYPES
 from passes.lowering.refusal import Rule, Stop
 from passes.lowering.strategy import LoweringStrategy
 

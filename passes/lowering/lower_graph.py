@@ -15,9 +15,8 @@ from passes.lowering.refusal import Refusal, Rule, Stop
 from passes.lowering.registry import NodeLowering, find_lowering
 from passes.lowering.strategy import LoweringStrategy
 
-__all__ = ["FUSED_TYPES", "LoweredGraph", "check_lowerable", "families", "lower_graph", "vector_core_number"]
+__all__ = ["LoweredGraph", "check_lowerable", "families", "lower_graph", "vector_core_number"]
 
-FUSED_TYPES = ("AscBackend", "AscBackendNoKernelOp", "FusedAscBackend")
 _REDUCE_TYPES = frozenset(
     f"Reduce{kind}{suffix}" for kind in ("Mean", "Max", "Min", "Sum", "Prod") for suffix in ("", "D")
 )

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from dataclasses import replace
 
+from ge.ascir import print_asc_graph
 from ge.graph import Graph, Node
-from passes.lowering.fused_nodes import FusedGraph, Numbers, build_fused_nodes
+from ge.ops.fused import FUSED_TYPES
+from passes.lowering.can_fuse import fuse_kernels
+from passes.lowering.fused_nodes import ASC_GRAPH, FusedGraph, Kernel, Numbers, build_fused_nodes
 from passes.lowering.lifting import lift
-from passes.lowering.lower_graph import FUSED_TYPES, lower_graph
+from passes.lowering.lower_graph import lower_graph
+from passes.lowering.refusal import Refusal
 from passes.lowering.registry import find_lowering
+from passes.lowering.schedule import scheduled
 from passes.lowering.strategy import LoweringStrategy
+
+logger = logging.getLogger(__name__)
 
 _FOLDED = "_is_from_constant_folding"
 
 
 def lower_model(
-    graph: Graph, strategy: LoweringStrategy, before_lifting: Callable[[FusedGraph], None] = lambda fused: None
+    graph: Graph,
+    strategy: LoweringStrategy,
+    *,
+    fuses_kernels: bool = True,
+    after_stage: Callable[[str, FusedGraph], None] = lambda stage, fused: None,
 ) -> list[FusedGraph]:
     """Put fused nodes in the place of loops, one result per graph of the model.
 
-    A graph that has fused nodes already is left alone, and so is one of a single operator. ``before_lifting`` sees (and
-    may fuse further) what lowering has made of a graph before kernels of one operator are taken back.
+    1. Operators are lowered, and realized results become kernels.
+    2. Kernels that share data become one (unless ``fuses_kernels`` is False).
+    3. Kernels of a single operator are given back.
+    4. What is left gets a schedule.
+
+    A graph that has fused nodes already is left alone. ``after_stage`` is told of AutoFuser_AfterLowering,
+    AutoFuser_AfterFusionStrategySolve, AutoFuser_AfterLifting and AutoFuser_AfterAllFuse, as dumps call them.
     """
     numbers = Numbers()
     results = []
@@ -29,13 +47,28 @@ def lower_model(
             continue
         edges = _take_edges_to_constants(part)
         fused = build_fused_nodes(lower_graph(part, strategy), strategy, numbers)
-        before_lifting(fused)
+        after_stage("AutoFuser_AfterLowering", fused)
+        if fuses_kernels:
+            fused.kernel_stops = fuse_kernels(fused, strategy, numbers)
+        after_stage("AutoFuser_AfterFusionStrategySolve", fused)
         lift(fused, strategy)
+        after_stage("AutoFuser_AfterLifting", fused)
+        for kernel in fused.kernels.values():
+            _schedule(kernel)
+        after_stage("AutoFuser_AfterAllFuse", fused)
         for before, after in edges:
             if not before.is_removed and not after.is_removed:
                 part.add_control(before, after)
         results.append(fused)
     return results
+
+
+def _schedule(kernel: Kernel) -> None:
+    try:
+        kernel.graph = scheduled(replace(kernel.graph, name=kernel.node.name))
+    except Refusal as refusal:
+        logger.info("no schedule for %s: %s", kernel.node.name, refusal)
+    kernel.node.attrs[ASC_GRAPH] = print_asc_graph(kernel.graph)
 
 
 def _take_edges_to_constants(graph: Graph) -> list[tuple[Node, Node]]:

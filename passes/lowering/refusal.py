@@ -59,6 +59,19 @@ class Stop:
         return f"[{self.rule.value}] {place}{': ' + self.detail if self.detail else ''}"
 
 
+@dataclass(frozen=True)
+class KernelStop:
+    """Two kernels that share data and stay apart; ``code`` is that of CANN's log (NF1001 and so on)."""
+
+    code: str
+    first: str
+    second: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.first} -> {self.second}: {self.detail}"
+
+
 class Refusal(Exception):
     """A node cannot be lowered; raised by lowerings and by what they build with."""
 

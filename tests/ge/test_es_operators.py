@@ -27,7 +27,7 @@ from ge.verify import verify
 from tests.parsers.evaluation import evaluate
 
 SAMPLE_OPERATORS = "GEMM Add MatMul BatchMatMulV2 Identity TensorMove Split Conv2D Concat ConcatV2 Relu"
-BOUNDARY = {"Data", "RefData", "AippData", "AnyData", "Variable", "NetOutput"}
+BOUNDARY = {"Data", "RefData", "AippData", "AnyData", "Variable", "NetOutput", "AscBackend", "AscBackendNoKernelOp"}
 
 
 def imported(statement: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ge.ascir import AscGraph, print_asc_graph
 from ge.graph import Graph, Node, Tensor
 from ge.graph_inference import infer_graph
 from ge.text import parse_graph
+from ge.verify import verify
 from passes.lowering.fused_nodes import FusedGraph, Kernel
 from passes.lowering.lower_model import lower_model
 from passes.lowering.strategy import LoweringStrategy, profile
@@ -73,6 +74,7 @@ class Lowered:
     kernels: list[Kernel] = field(default_factory=list)
     kept: list[Kernel] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
+    kernel_rules: list[str] = field(default_factory=list)
 
     def programs(self) -> list[str]:
         """What each kernel computes before lifting, as `fuse type[operators of the program]`."""
@@ -89,19 +91,28 @@ class Lowered:
         return print_asc_graph(replace(graph, ops=ops))
 
 
-def lowered(graph: Graph | str, strategy: LoweringStrategy = CANN, constants: dict[str, Any] | None = None) -> Lowered:
-    """Lower a graph and lift it."""
+def lowered(
+    graph: Graph | str,
+    strategy: LoweringStrategy = CANN,
+    constants: dict[str, Any] | None = None,
+    *,
+    fuses_kernels: bool = False,
+) -> Lowered:
+    """Lower a graph and lift it; kernels are fused with each other only if asked for."""
     target = graph_of(graph, constants) if isinstance(graph, str) else graph
     result = Lowered(target)
 
-    def look(fused: FusedGraph) -> None:
-        result.before = wiring(target)
-        result.kernels = list(fused.kernels.values())
+    def look(stage: str, fused: FusedGraph) -> None:
+        if stage == "AutoFuser_AfterLowering":
+            result.before = wiring(target)
+            result.kernels = [replace(kernel) for kernel in fused.kernels.values()]
 
-    [fused] = lower_model(target, strategy, look)
+    [fused] = lower_model(target, strategy, fuses_kernels=fuses_kernels, after_stage=look)
+    verify(target)
     result.after = wiring(target)
     result.kept = list(fused.kernels.values())
     result.rules = [str(stop) for stop in fused.stops]
+    result.kernel_rules = [str(stop) for stop in fused.kernel_stops]
     return result
 
 

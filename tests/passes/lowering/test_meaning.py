@@ -13,6 +13,7 @@ from ge.formats import lay_out, stored_array
 from ge.graph import Format, Graph
 from ge.graph.types import FORMAT_BY_TEXT, numpy_dtype
 from ge.text import print_graph
+from ge.verify import verify
 from passes.lowering.fused_nodes import VIEW_TYPES
 from passes.lowering.lower_model import lower_model
 from passes.lowering.registry import lowered_types
@@ -184,6 +185,7 @@ def test_kernels_compute_what_operators_did(row: Row, rng: np.random.Generator) 
     with np.errstate(all="ignore"):
         expected = run_graph(graph, feeds)
         lower_model(graph, row.strategy)
+        verify(graph)
         assert row.type not in [node.type for node in graph], print_graph(graph)
         assert_same(run_graph(graph, feeds), expected)
 
@@ -222,6 +224,7 @@ def test_padding_stays_zero(format: Format, origin: str, x: str, y: str, rng: np
     feeds = values_for(graph, rng)
     expected = run_graph(graph, feeds)
     lower_model(graph, HOST)
+    verify(graph)
     [kernel] = [node for node in graph if node.type != "Data"]
     assert kernel.type == "AscBackend"
     assert_same(run_graph(graph, feeds), expected)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ge.graph import DataType, Graph, NodeOut, Tensor, TensorDesc
 from ge.graph.types import numpy_dtype
 from ge.graph_inference import infer_graph
+from ge.verify import verify
 from passes.lowering.lower_model import lower_model
 from passes.lowering.strategy import LOOP_PASSES, LoweringStrategy, profile
 from tests.passes.lowering.asc_numpy import Array, run_graph
@@ -160,6 +161,7 @@ def test_results_are_the_same(name: str, graph: Graph, seed: int) -> None:
     with np.errstate(all="ignore"):
         expected = run_graph(graph, feeds)
         lower_model(graph, strategy)
+        verify(graph)
         found = run_graph(graph, feeds)
     for a, b in zip(found, expected, strict=True):
         assert a.dtype == b.dtype
