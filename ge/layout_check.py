@@ -7,6 +7,7 @@ from ge.graph.node import Node
 from ge.graph.tensor_desc import Shape, TensorDesc
 from ge.graph.types import FORMAT_TEXT
 from ge.ops.format_columns import format_columns, is_laid_out_as
+from ge.ops.fused import FUSED_TYPES
 
 STORAGE_FORMAT = "storage_format"
 """Attribute of the descriptor of an input or result of the model whose layout its user has chosen."""
@@ -19,7 +20,8 @@ def layout_fault(node: Node) -> str:
     """Return what is wrong with the layouts of a node's tensors; empty when nothing is.
 
     The storage view of every tensor must follow from its origin view, and the layouts must be one of the operator's
-    columns (:mod:`ge.ops.format_columns`). Inputs, constants and results of the model have no columns.
+    columns (:mod:`ge.ops.format_columns`). Inputs, constants and results of the model have no columns, and a fused node
+    works on memory as it lies.
     """
     for index, made in enumerate(node.output_descs):
         reason = storage_fault(made)
@@ -29,7 +31,7 @@ def layout_fault(node: Node) -> str:
         return _transfer_fault(node)
     if all(map(lies_in_origin, (*node.output_descs, *_sources(node)))):
         return ""
-    if node.type in _GIVEN:
+    if node.type in _GIVEN or node.type in FUSED_TYPES:
         return ""
     if node.type == "NetOutput":
         return _result_fault(node)
