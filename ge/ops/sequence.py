@@ -93,8 +93,7 @@ def outside_handles(handle: NodeOut) -> list[NodeOut] | None:
         before = node.input(handle.index) if any(ir_name == "body" for ir_name, _ in node.subgraphs) else None
         found = [body.outputs[handle.index] for body in bodies if handle.index < len(body.outputs)]
         return found if before is None else [before, *found]  # a loop may have no turn at all
-    caller = _caller(node.graph)
-    source = None if caller is None else caller.input(parent_slot(node, caller))
+    caller, source = _caller(node.graph), first_handle(node)
     if caller is None or source is None:
         return []
     slot = parent_slot(node, caller)
@@ -102,6 +101,12 @@ def outside_handles(handle: NodeOut) -> list[NodeOut] | None:
     if any(slot >= len(body.outputs) for body in loops):
         return None
     return [source, *(body.outputs[slot] for body in loops)]
+
+
+def first_handle(data: Node) -> NodeOut | None:
+    """Return what the caller of a body gives it, in a loop for the first turn."""
+    caller = _caller(data.graph)
+    return None if caller is None else caller.input(parent_slot(data, caller))
 
 
 def _caller(body: Graph) -> Node | None:

@@ -20,7 +20,7 @@ from ge.graph.tensor_desc import Shape
 from ge.graph.types import DataType, numpy_dtype
 from ge.ops.control import Known, agreed
 from ge.ops.registry import Array, Attributes, InferContext, Misfit, OutputSpec, const_value, operator
-from ge.ops.sequence import outside_handles
+from ge.ops.sequence import first_handle, outside_handles
 
 UNKNOWN = Shape([-2])
 MAX_ITEMS = 1 << 24
@@ -124,6 +124,8 @@ class _Origin:
     """What all items of a new list fit."""
     length: int | None = -1
     """How many items a new list has; -1 when that is not known or changes, ``None`` for as many as before."""
+    is_complete: bool = True
+    """False in a loop under construction: what the turns will make of the list is not known yet."""
 
 
 def _nameless(shape: Shape) -> Shape:
@@ -155,8 +157,8 @@ def _first_dim(node: Node) -> int:
     return int(shape[0]) if len(shape) and not shape.is_unknown_rank() else -1
 
 
-def _origin(handle: NodeOut) -> _Origin | None:
-    """Return where a list comes from; ``None`` when that cannot be told (yet, in a loop under construction)."""
+def _origin(handle: NodeOut) -> _Origin:
+    """Return where a list comes from."""
     node = handle.node
     first = [source for source in node.inputs[:1] if source is not None]
     if node.type == "TensorListReserve":
@@ -167,7 +169,7 @@ def _origin(handle: NodeOut) -> _Origin | None:
     if node.type in ("TensorListFromTensor", "TensorListScatterV2", "TensorListSplit"):
         part = _part(node, 0, 1)
         if part is None:
-            return None
+            return _Origin(is_complete=False)
         declared = _declared(node, 1 if node.type != "TensorListScatterV2" else 2)
         if node.type == "TensorListSplit":
             part = (part[0] if part[0].is_unknown_rank() else Shape((-1, *part[0])), part[1])
@@ -185,7 +187,10 @@ def _origin(handle: NodeOut) -> _Origin | None:
     if node.type == "TensorListConcatLists":
         return _Origin([source for source in node.inputs if source is not None])
     around = outside_handles(handle)
-    return None if around is None else _Origin(around, length=None)
+    if around is not None:
+        return _Origin(around, length=None)
+    before = first_handle(node)
+    return _Origin([] if before is None else [before], is_complete=False)
 
 
 @dataclass(frozen=True)
@@ -197,26 +202,22 @@ class _Content:
 
 
 def content_of(handle: NodeOut) -> _Content:
-    """Return what all items behind ``handle`` agree on. Raises ``Misfit`` for items that cannot be in one list."""
-    shapes: list[Shape] = []
-    declared: list[Shape] = []
-    lengths: list[int] = []
+    """Return what all items behind ``handle`` agree on. Raises ``Misfit`` for items that cannot be in one list.
+
+    In a loop under construction this is the rank of what was there before: items of other ranks are not foreseen.
+    """
+    found: list[_Origin] = []
     waiting, seen = [handle], {handle}
-    is_complete = True
     while waiting:
-        found = _origin(waiting.pop())
-        if found is None:
-            is_complete = False
-            continue
-        shapes += [shape for shape, _ in found.parts]
-        declared += [] if found.declared is None else [found.declared]
-        lengths += [] if found.length is None else [found.length]
-        waiting += [source for source in found.handles if source not in seen]
-        seen.update(found.handles)
-    if not is_complete:
-        return _Content(UNKNOWN, -1)
-    stated = _common(declared)
-    return _Content(refined(_common(shapes), stated), lengths[0] if len(set(lengths)) == 1 else -1)
+        found.append(_origin(waiting.pop()))
+        waiting += [source for source in found[-1].handles if source not in seen]
+        seen.update(found[-1].handles)
+    parts = _common([shape for origin in found for shape, _ in origin.parts])
+    shape = refined(parts, _common([origin.declared for origin in found if origin.declared is not None]))
+    if not all(origin.is_complete for origin in found):
+        return _Content(shape if shape.is_unknown_rank() else Shape([-1] * len(shape)), -1)
+    lengths = {origin.length for origin in found if origin.length is not None}
+    return _Content(shape, lengths.pop() if len(lengths) == 1 else -1)
 
 
 def _common(shapes: Sequence[Shape]) -> Shape:

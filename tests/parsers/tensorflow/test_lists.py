@@ -118,6 +118,8 @@ def test_a_loop_that_reads_what_it_wrote_before() -> None:
         goes_on=goes_on,
     )
     assert run(model, {"x": np.array([1, 2], np.float32)})[0].tolist() == [1, 2, 3, 5, 8, 13, 21, 34]
+    reads = [n for part in parsed(model).all_graphs() for n in part if n.type == "TensorListGetItem"]
+    assert [n.output().desc.shape for n in reads] == [(), ()]
 
 
 @pytest.mark.parametrize("p", [False, True])
