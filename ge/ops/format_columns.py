@@ -4,7 +4,8 @@
 column of every operator is the origin column: all tensors lie as the user's model has them. Private layouts follow
 in the order of ``HEAVY_FORMATS``, each only where the tensors at hand can lie so:
 
-- element types of :data:`LAID_OUT`, all dims known, at least one element;
+- element types of :data:`LAID_OUT`, where the operator computes with them (:data:`ELEMENT_TYPES`), all dims known, at
+  least one element;
 - NC1HWC0 and FRACTAL_Z for tensors with four named axes, NDC1HWC0 and FRACTAL_Z_3D for five, FRACTAL_NZ from rank 2 on.
   Tensors of fewer dims (a bias, statistics of a normalisation) stay as they are;
 - FRACTAL_Z and its like for filters of convolutions only.
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from ge.formats import GROUPED_FORMATS, SERVER_CUBES, CubeSizes, is_origin_layout
 from ge.graph.node import Node
 from ge.graph.tensor_desc import TensorDesc
-from ge.graph.types import Format
+from ge.graph.types import DataType, Format
 from ge.ops.format_columns_selectors import (
     LAID_OUT,
     MATRIX_PRODUCTS,
@@ -39,7 +40,16 @@ from ge.ops.format_columns_selectors import (
 )
 from ge.ops.registry import is_built_in, lookup
 
-__all__ = ["COLUMNS", "LAID_OUT", "FormatColumn", "format_columns", "is_heavy", "is_laid_out_as", "origin_column"]
+__all__ = [
+    "COLUMNS",
+    "ELEMENT_TYPES",
+    "LAID_OUT",
+    "FormatColumn",
+    "format_columns",
+    "is_heavy",
+    "is_laid_out_as",
+    "origin_column",
+]
 
 _5HD = Format.FORMAT_NC1HWC0
 _6HD = Format.FORMAT_NDC1HWC0
@@ -123,6 +133,26 @@ COLUMNS: dict[str, Selector] = {
 }
 """Per operator type what makes its private columns; all others have their origin column alone."""
 
+_FLOATS = frozenset({DataType.DT_FLOAT, DataType.DT_FLOAT16, DataType.DT_BF16})
+_NUMBERS = LAID_OUT - {DataType.DT_BOOL}
+_WHOLE = LAID_OUT - _FLOATS
+
+ELEMENT_TYPES: dict[str, frozenset[DataType]] = {
+    **dict.fromkeys(
+        ("AvgPool", "AvgPoolV2", "AvgPool3D", "GlobalAveragePool", "BatchNorm", "BNInfer", "PRelu"), _FLOATS
+    ),
+    **dict.fromkeys(("SoftmaxV2", "LogSoftmaxV2", "ReduceLogSumExp", "SquareSumV1"), _FLOATS),
+    **dict.fromkeys(("LayerNorm", "LayerNormV3", "LayerNormV4", "RmsNorm", "AddLayerNorm"), _FLOATS),
+    **dict.fromkeys(("MaxPool", "MaxPoolV3", "MaxPool3D", "BiasAdd", "Sub", "SquaredDifference"), _NUMBERS),
+    **dict.fromkeys(("FastGelu", "Mish", "Neg", "Sigmoid", "Sign", "Softplus", "Swish"), _NUMBERS),
+    **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMeanD", "ReduceMin", "ReduceProd"), _NUMBERS),
+    **dict.fromkeys(("ReduceSum", "ReduceSumD"), _NUMBERS),
+    **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor", "Invert", "LeftShift", "RightShift"), _WHOLE),
+    **dict.fromkeys(("ReduceAll", "ReduceAny"), frozenset({DataType.DT_BOOL})),
+}
+"""Element types of the first input with which a type of operator works in private layouts; all of them where it does
+not stand here. Inference may take more: such nodes keep the origin column."""
+
 _NOT_IN_ORIGIN = frozenset(
     {
         *("Conv2D", "Conv2DV2", "DepthwiseConv2D", "Conv2DTranspose", "Conv2DBackpropInput", "Conv3D"),
@@ -158,9 +188,18 @@ def format_columns(node: Node, cubes: CubeSizes = SERVER_CUBES) -> list[FormatCo
     select, definition = COLUMNS.get(node.type), lookup(node.type)
     if select is None or definition is None or not is_built_in(node.type) or not node.output_descs:
         return columns
+    if not _has_element_type(node):
+        return columns
     tensors = NodeTensors(node, definition, cubes)
     columns += [FormatColumn(found.inputs, found.outputs, groups=found.groups) for found in select(tensors)]
     return columns
+
+
+def _has_element_type(node: Node) -> bool:
+    """Tell whether ``node`` computes with the type of its first input in private layouts."""
+    known = ELEMENT_TYPES.get(node.type)
+    first = node.input_descs[0] if known is not None and node.input_descs else None
+    return known is None or first is None or first.data_type in known
 
 
 def is_heavy(node: Node) -> bool:

@@ -10,9 +10,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from ge.errors import ReportedError
 from ge.formats import is_private
-from ge.graph import Graph, Node, Tensor
-from ge.graph.types import Format, numpy_dtype
+from ge.graph import DataType, Graph, Node, Tensor
+from ge.graph.types import Format, has_numpy_dtype, numpy_dtype
 from ge.ops import infer_node
 from ge.ops.format_columns import COLUMNS, FormatColumn, format_columns
 from ge.ops.format_columns_selectors import MATRIX_PRODUCTS, by_agreement, by_broadcast
@@ -24,6 +25,9 @@ from tests.simulator.storage_model import NCDHW, NCHW, ND, Laid, default_origin
 
 FLOAT_TYPES = [np.float32, np.float16, ml_dtypes.bfloat16]
 ALL_TYPES = [*FLOAT_TYPES, np.int8, np.uint8, np.int32, np.bool_]
+
+
+HELD_TYPES = [dtype for dtype in DataType if has_numpy_dtype(dtype) and dtype is not DataType.DT_STRING]
 
 
 @dataclass
@@ -267,6 +271,23 @@ def test_every_column_has_a_kernel_and_every_kernel_a_column(op_type: str) -> No
                     found |= private(column)
                     bind(node, column)
     assert found == {known for known in kernel_formats(op_type) if is_private(known)}
+
+
+@pytest.mark.parametrize("op_type", COLUMNS)
+def test_whatever_inference_accepts_has_kernels_for_its_columns(op_type: str) -> None:
+    """What compiles runs: a column that the operator cannot have for its element types would end in R1051."""
+    accepted: set[str] = set()
+    for sample in samples(op_type):
+        for dtype in map(numpy_dtype, HELD_TYPES):
+            try:
+                node = sample.node(op_type, dtype)
+            except ReportedError:
+                continue
+            accepted.add(dtype.name)
+            for column in format_columns(node):
+                if not column.is_origin:
+                    bind(node, column)
+    assert accepted
 
 
 def test_kernels_of_other_types_know_no_layouts() -> None:
