@@ -96,16 +96,20 @@ class NodeLowering:
         part = self.node.inputs[self._slices[name]]
         return part[0] if part else None
 
+    def input_named(self, name: str) -> NodeOut:
+        """Return what an input reads. Raises :class:`Refusal` when it is absent."""
+        source = self.source(name)
+        if source is None:
+            raise self.refusal(f"input {name} is not connected")
+        return source
+
     def sources(self, name: str) -> list[NodeOut]:
         """Return what a dynamic input reads."""
         return [source for source in self.node.inputs[self._slices[name]] if source is not None]
 
     def load(self, name: str) -> LoopOp:
         """Return an input as it is."""
-        source = self.source(name)
-        if source is None:
-            raise self.refusal(f"input {name} is not connected")
-        return self.loops.load(source)
+        return self.loops.load(self.input_named(name))
 
     def ints(self, name: str) -> list[int] | None:
         """Return the constant whole numbers of an input; ``None`` when they are not known."""

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+from ge.formats import AXES
 from ge.graph import DataType
+from ge.ops.layout import channel_axis
 from passes.lowering.element_types import FLOATS
 from passes.lowering.loop_ir import LoopOp
 from passes.lowering.refusal import Rule
 from passes.lowering.registry import NodeLowering, lowering
+from passes.lowering.storage_axes import divided_axes
 
 
 @lowering("BNInfer")
 def batch_norm(node: NodeLowering) -> None:
+    _batch_norm(node, str(node.op.get("_x_data_format", "")))
+
+
+@lowering("BatchNorm", is_ours=True)
+def batch_norm_of_inference(node: NodeLowering) -> None:
+    """Where only the normalised tensor is read: the other outputs are the statistics that were given."""
+    read = [tensor for tensor in node.node.outputs() if tensor.index and node.is_read(tensor)]
+    if node.op.is_training or read:
+        raise node.refusal("a BatchNorm in training, or whose statistics are read")
+    _batch_norm(node, str(node.op.data_format))
+
+
+def _batch_norm(node: NodeLowering, data_format: str) -> None:
     """(x - mean) / sqrt(variance + epsilon) * scale + offset, all of them numbers per channel."""
-    node.require_plain()
-    rank = len(node.dims)
-    data_format = str(node.op.get("_x_data_format", ""))
-    axis = rank - 1 if data_format.endswith("C") and data_format else min(1, rank - 1)
-    x = _wide(node, node.load("x"))
+    rank = len(node.node.output_descs[0].origin_shape)
+    axis = channel_axis(data_format, rank)
+    x = _wide(node, node.operand(node.input_named("x")))
     scale, offset, mean, variance = (
-        _along(node, _wide(node, node.load(name)), axis) for name in ("scale", "offset", "mean", "variance")
+        _wide(node, _per_channel(node, name, axis)) for name in ("scale", "offset", "mean", "variance")
     )
     epsilon = node.number(node.op.epsilon, x.dtype)
     factor = node.apply("TrueDiv", scale, node.apply("Sqrt", node.apply("Add", variance, epsilon)))
@@ -33,6 +47,25 @@ def bias_add(node: NodeLowering) -> None:
     axis = rank - 1 if str(node.op.data_format).endswith("C") else min(1, rank - 1)
     bias = _along(node, node.load("bias"), axis)
     node.store(node.apply("Add", node.load("x"), bias))
+
+
+def _per_channel(node: NodeLowering, name: str, axis: int) -> LoopOp:
+    """Repeat a vector of the channels over all dims of the output, as it is stored.
+
+    Where the layout divides channels into blocks, they must fill them: a vector has no padding.
+    """
+    value, desc = node.load(name), node.node.output_descs[0]
+    divided = divided_axes(desc)
+    if not divided:
+        node.require_plain()
+        return _along(node, value, axis)
+    [blocks] = divided
+    if AXES.get(desc.origin_format, "")[axis : axis + 1] != "C" or blocks.is_padded or len(value.dims) != 1:
+        raise node.refusal("channels that do not fill the blocks of the layout", Rule.LAYOUT)
+    dims = [1] * len(desc.shape)
+    dims[blocks.outer], dims[blocks.inner] = blocks.extent // blocks.length, blocks.length
+    pair = node.loops.reshape(value, [dims[blocks.outer], blocks.length])
+    return node.loops.broadcast(node.loops.reshape(pair, dims), desc.shape)
 
 
 def _along(node: NodeLowering, value: LoopOp, axis: int) -> LoopOp:

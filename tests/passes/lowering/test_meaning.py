@@ -135,6 +135,10 @@ ROWS = [
     Row("BiasAdd(%x, %b)", "x: f32[2,3,4,5], b: f32[5]"),
     Row("BNInfer(%x, %s, %o, %m, %v) {epsilon=0.001}",
         "x: f32[2,3,4,5], s: f32[3], o: f32[3], m: f32[3], v: f32[3]", low=0.5),
+    Row("BNInfer(%x, %s, %o, %m, %v) {epsilon=0.001, _x_data_format=\"NHWC\"}",
+        "x: f32[2,4,5,3], s: f32[3], o: f32[3], m: f32[3], v: f32[3]", low=0.5),
+    Row('BatchNorm(%x, %s, %o, %m, %v) {is_training=false, data_format="NCHW"}',
+        "x: f32[2,3,4,5], s: f32[3], o: f32[3], m: f32[3], v: f32[3]", low=0.5, unread=5),
     Row("LayerNorm(%x, %g, %b) {begin_norm_axis=-1, begin_params_axis=-1}",
         "x: f32[2,3,5], g: f32[5], b: f32[5]", unread=2),
     Row("LayerNormV3(%x, %g, %b) {begin_norm_axis=2, begin_params_axis=2}",
@@ -231,6 +235,31 @@ def test_padding_stays_zero(format: Format, origin: str, x: str, y: str, rng: np
     given = [stored_array(feeds[data.name], data.output_descs[0]) for data in graph.data_nodes()]
     [stored] = run_kernel(parse_asc_graph(kernel.attrs["asc_graph"]), given)
     assert_same([stored], [stored_array(expected[0], kernel.output_descs[0])])
+
+
+def test_numbers_per_channel_in_blocks(rng: np.random.Generator) -> None:
+    """A BatchNorm and a Relu in NC1HWC0: the vectors are read by block and lane."""
+    vectors = ", ".join(f"%{name}: f32[32]@ND" for name in "somv")
+    text = f"""
+    graph net(%x: f32[2,32,3,4]@NCHW, {vectors}) {{
+      %n:6 = BatchNorm(%x, %s, %o, %m, %v) {{is_training=false, data_format="NCHW"}}
+      %r = Relu(%n)
+      return %r
+    }}"""
+    graph = graph_of(text)
+    for name in ("x", "n", "r"):
+        node = graph.find(name)
+        assert node is not None
+        node.output_descs[0].origin_format = Format.FORMAT_NCHW
+        node.update_output_desc(0, lay_out(node.output_descs[0], Format.FORMAT_NC1HWC0))
+    feeds = values_for(graph, rng, low=0.5)
+    expected = run_graph(graph, feeds)
+    lower_model(graph, HOST)
+    verify(graph)
+    [kernel] = graph.nodes_of_type("AscBackend")
+    views = [op.tensor.strides for op in parse_asc_graph(kernel.attrs["asc_graph"]).ops if op.type == "Data"]
+    assert views.count((0, 16, 0, 0, 1)) == 4
+    assert_same(run_graph(graph, feeds), expected)
 
 
 def test_an_axis_that_is_divided_is_not_repeated() -> None:
