@@ -10,6 +10,7 @@ from ge.graph import CycleError, Graph, Node
 from ge.layout_check import layout_fault
 from ge.ops import lookup
 from ge.ops.signature import Arity, Signature
+from ge.tensor_memory import LOAD_TIME_CONST, is_constant
 
 UNSETTLED = "_descs_unsettled"
 """Attribute of a root graph while its input descriptors say what nodes want, not what their producers make."""
@@ -50,6 +51,7 @@ def _verify_one(graph: Graph, *, with_layouts: bool) -> None:
         if definition is None:
             raise fault(node, "the operator type is not registered")
         _verify_ports(node, fault)
+        _verify_load_time(node, fault)
     for node in graph if with_layouts else ():
         reason = layout_fault(node)
         if reason:
@@ -61,6 +63,15 @@ def _verify_one(graph: Graph, *, with_layouts: bool) -> None:
         graph.topological_order()
     except CycleError as cycle:
         raise fault(cycle.nodes[0], str(cycle)) from cycle
+
+
+def _verify_load_time(node: Node, fault: Callable[[Node, str], ReportedError]) -> None:
+    """What is computed once, when the model is loaded, reads constants only."""
+    if not node.attrs.get(LOAD_TIME_CONST):
+        return
+    varying = next((source for source in node.inputs if source is not None and not is_constant(source.node)), None)
+    if varying is not None:
+        raise fault(node, f"is computed when the model is loaded, but reads {varying}, which is not constant")
 
 
 def _verify_ports(node: Node, fault: Callable[[Node, str], ReportedError]) -> None:

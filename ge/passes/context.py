@@ -18,11 +18,13 @@ class PassContext:
         self,
         pass_name: str = "",
         *,
+        kind: str = "custom pass",
         options: Mapping[str, str] | None = None,
         statistics: FusionStatistics | None = None,
         warn: Callable[[str], None] = logger.warning,
     ) -> None:
         self._pass_name = _checked_text(pass_name, "name")
+        self._kind = kind
         self._error_message = ""
         self._refusal = ""
         self._options: Mapping[str, str] = {} if options is None else options
@@ -32,6 +34,11 @@ class PassContext:
     def get_pass_name(self) -> str:
         """Return the name of the pass."""
         return self._pass_name
+
+    @property
+    def title(self) -> str:
+        """What messages call the pass (ours): ``custom pass <name>``, or ``fusion <name>`` for a built-in one."""
+        return f"{self._kind} {self._pass_name}"
 
     def set_pass_name(self, name: str) -> None:
         """Set the name of the pass (the compiler does that)."""

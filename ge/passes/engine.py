@@ -6,10 +6,13 @@ The three kinds of passes have a function each; :func:`run_pass` chooses. What g
 
 from __future__ import annotations
 
+import inspect
 import logging
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from types import CodeType
 from typing import Any
 
 from ge.errors import ReportedError
@@ -22,7 +25,7 @@ from ge.passes.context import PassContext
 from ge.passes.match_result import MatchResult
 from ge.passes.matcher import CompiledPattern, Match, Matcher, PatternFault
 from ge.passes.node_index import NodeIndex, type_of
-from ge.passes.pattern import PatternMatcherConfig, ensure_pattern
+from ge.passes.pattern import Pattern, PatternMatcherConfig, ensure_pattern
 from ge.passes.replacement import infer_shape
 from ge.passes.rewriter import Replacement, ReplacementFault, rewrite
 from ge.passes.topology import Topology
@@ -34,6 +37,9 @@ NOT_CHANGED = frozenset({0x50100040, 0x50104040})
 """The two values with which GE says that a pass changed nothing."""
 
 FAILED = "FAILED"
+
+SHOWN_NEAR_MISSES = 20
+"""Matches that fail because others read what lies inside: how many of one run are shown at info level."""
 
 
 class PassFailure(Exception):
@@ -50,7 +56,7 @@ def run_pass(cls: type[FusionBasePass], root: Graph, context: PassContext) -> bo
 
     Raises :class:`PassFailure`.
     """
-    instance = _called(cls, cls, what="the constructor")
+    instance = _called(cls, cls, what="the constructor", hook="__init__")
     if isinstance(instance, PatternFusionPass):
         return run_pattern_fusion(instance, root, context)
     if isinstance(instance, DecomposePass):
@@ -61,7 +67,7 @@ def run_pass(cls: type[FusionBasePass], root: Graph, context: PassContext) -> bo
 # -- whole graphs ------------------------------------------------------------------------------------------------------
 def run_fusion_base(instance: FusionBasePass, root: Graph, context: PassContext) -> bool:
     """Call ``run``; ``None``, ``True``, 0 and GE's "not changed" are successes."""
-    result = _called(type(instance), lambda: instance.run(root, context), what="run()")
+    result = _called(type(instance), lambda: instance.run(root, context), what="run()", hook="run")
     if result is None or result is True:
         return True
     if result is False:
@@ -84,7 +90,7 @@ def _with_message(reason: str, context: PassContext) -> str:
 # -- patterns ----------------------------------------------------------------------------------------------------------
 def run_pattern_fusion(instance: PatternFusionPass, root: Graph, context: PassContext) -> bool:
     """Replace all matches in the root graph, then in each body; patterns are asked for anew for each of them."""
-    config = _called(type(instance), lambda: instance.matcher_config, what="matcher_config")
+    config = _called(type(instance), lambda: instance.matcher_config, what="matcher_config", hook="matcher_config")
     if config is not None and not isinstance(config, PatternMatcherConfig):
         raise PassFailure(f"matcher_config must be a PatternMatcherConfig or None, not {type(config).__name__}")
     run = _PatternRun(instance, context, _Cap.of(root))
@@ -94,6 +100,7 @@ def run_pattern_fusion(instance: PatternFusionPass, root: Graph, context: PassCo
         if patterns is None:
             return changed
         changed |= run.over(graph, patterns)
+    run.tell_near_misses()
     return changed
 
 
@@ -150,30 +157,38 @@ class _PatternRun:
         self._name = context.get_pass_name()
         self._meets = _hook(instance, "meet_requirements")
         self._replaces = _hook(instance, "replacement")
+        self._near_misses = 0
 
     def patterns(self, graph: Graph, config: PatternMatcherConfig | None) -> list[CompiledPattern] | None:
         """Return the patterns that can be matched; ``None`` when ``patterns()`` fails: the pass does nothing then."""
-        try:
+
+        def asked() -> list[Pattern]:
             given = self._instance.patterns_for(graph)
             if given is None:
                 return []
             if isinstance(given, str | bytes) or not isinstance(given, Iterable):
                 raise TypeError(f"patterns() must return Patterns or Graphs, not {type(given).__name__}")
-            patterns = [ensure_pattern(item) for item in given]
-        except KeyboardInterrupt:
-            raise
-        except BaseException as fault:  # noqa: BLE001 - user code; GE goes on without the pass
-            where = described(fault, type(self._instance))
-            self._context.warn(f"custom pass {self._name} does nothing: patterns() failed: {where}")
+            return [ensure_pattern(item) for item in given]
+
+        try:
+            patterns = _tried(type(self._instance), asked, hook="patterns")
+        except HookFault as fault:  # GE goes on without the pass
+            self._context.warn(f"{self._context.title} does nothing: patterns() failed: {fault}")
             return None
         compiled = []
-        for pattern in patterns:
-            name = pattern.graph.name if pattern.is_valid() else "(released)"
+        for place, pattern in enumerate(patterns):
+            name = pattern.graph.name if pattern.is_valid() else f"number {place}"
             try:
+                if any(pattern is other for other in patterns[:place]):
+                    raise PatternFault("patterns() returns it twice, and a Pattern can be used once")
+                if not pattern.is_valid():
+                    raise PatternFault(
+                        "it was used before: patterns() is called for each graph of a model and must make new Patterns"
+                    )
                 compiled.append(CompiledPattern(pattern, config))
             except (PatternFault, RuntimeError) as fault:
                 logger.error("pattern %s of pass %s is invalid: %s", name, self._name, fault)
-                self._context.warn(f"pattern {name} of custom pass {self._name} is never matched: {fault}")
+                self._context.warn(f"pattern {name} of {self._context.title} is never matched: {fault}")
         return compiled
 
     def over(self, graph: Graph, patterns: list[CompiledPattern]) -> bool:
@@ -200,10 +215,16 @@ class _PatternRun:
 
     def _leave_shared(self, driver: Node, shared: Node, reader: str) -> None:
         """Remember why what looks like a match is none. It does not count, as in GE."""
-        refusal = self._context.statistics.refuse(
-            self._name, (shared.name, driver.name), f"{reader} reads {shared.name} too"
-        )
-        logger.debug("%s", refusal)
+        what = f"the constant {shared.name}" if type_of(shared) == "Const" else shared.name
+        refusal = self._context.statistics.refuse(self._name, (shared.name, driver.name), f"{reader} reads {what} too")
+        self._near_misses += 1
+        logger.log(logging.INFO if self._near_misses <= SHOWN_NEAR_MISSES else logging.DEBUG, "%s", refusal)
+
+    def tell_near_misses(self) -> None:
+        """Say how many more there were than were shown."""
+        more = self._near_misses - SHOWN_NEAR_MISSES
+        if more > 0:
+            logger.info("%s left %d more places alone, because others read what would lie inside", self._name, more)
 
     def _replace(self, match: Match, matcher: Matcher, index: NodeIndex, topology: Topology) -> list[Node]:
         """Replace one match if nothing speaks against it; return the new nodes."""
@@ -225,14 +246,12 @@ class _PatternRun:
     def _refusal(self, match: Match, topology: Topology) -> str:
         """Return why a match is left alone; empty if it is not."""
         result = MatchResult(match)
+        asked = partial(self._meets, result, self._context)
         try:
-            if not self._meets(result, self._context):
+            if not _tried(type(self._instance), lambda: bool(asked()), hook="meet_requirements"):
                 return self._context.take_refusal() or "meet_requirements() says no"
-        except KeyboardInterrupt:
-            raise
-        except BaseException as fault:  # noqa: BLE001 - user code; GE takes this for a no
-            where = described(fault, type(self._instance))
-            self._context.warn(f"custom pass {self._name} leaves a match alone: meet_requirements() failed: {where}")
+        except HookFault as fault:  # GE takes this for a no
+            self._context.warn(f"{self._context.title} leaves a match alone: meet_requirements() failed: {fault}")
             return "meet_requirements() failed"
         finally:
             result._invalidate()
@@ -248,7 +267,12 @@ class _PatternRun:
     def _replacement(self, match: Match) -> Replacement:
         result = MatchResult(match)
         try:
-            graph = _called(type(self._instance), lambda: self._replaces(result, self._context), what="replacement()")
+            graph = _called(
+                type(self._instance),
+                lambda: self._replaces(result, self._context),
+                what="replacement()",
+                hook="replacement",
+            )
             _check_untouched(match.nodes, "replacement()")
             replacement = _checked_replacement(graph, match.boundary, "PatternFusionPass")
             if self._instance.infers_replacement:
@@ -292,19 +316,17 @@ def run_decompose(instance: DecomposePass, root: Graph, context: PassContext) ->
 
 def _decomposed(instance: DecomposePass, node: Node, context: PassContext, cap: _Cap) -> list[Node]:
     name = context.get_pass_name()
+    meets = _hook(instance, "meet_requirements")
     try:
-        is_wanted = bool(_hook(instance, "meet_requirements")(node, context))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as fault:  # noqa: BLE001 - user code; GE takes this for a no
-        where = described(fault, type(instance))
-        context.warn(f"custom pass {name} leaves node {node.name} alone: meet_requirements() failed: {where}")
+        is_wanted = _tried(type(instance), lambda: bool(meets(node, context)), hook="meet_requirements")
+    except HookFault as fault:  # GE takes this for a no
+        context.warn(f"{context.title} leaves node {node.name} alone: meet_requirements() failed: {fault}")
         is_wanted = False
     if not is_wanted:
         context.statistics.count(name, matched=1)
         return []
     replaces = _hook(instance, "replacement")
-    graph = _called(type(instance), lambda: replaces(node, context), what="replacement()")
+    graph = _called(type(instance), lambda: replaces(node, context), what="replacement()", hook="replacement")
     _check_untouched((node,), "replacement()")
     boundary = Boundary.around(node)
     replacement = _checked_replacement(graph, boundary, "DecomposePass")
@@ -319,34 +341,71 @@ def _hook(instance: FusionBasePass, name: str) -> Callable[[Any, PassContext], A
     return bind_hook(getattr(instance, name))
 
 
-def _called(cls: type, function: Callable[[], Any], *, what: str) -> Any:
-    """Call user code; whatever it raises is a failure of the pass."""
+class HookFault(Exception):
+    """What a hook raised, as text with its place."""
+
+
+def _tried(cls: type, function: Callable[[], Any], *, hook: str) -> Any:
+    """Call user code. Whatever it raises becomes a :class:`HookFault`; only an interrupt passes through."""
     try:
         return function()
     except KeyboardInterrupt:
         raise
     except BaseException as fault:
-        raise PassFailure(f"{what} raised {described(fault, cls)}") from fault
+        raise HookFault(described(fault, cls, hook)) from fault
 
 
-def described(fault: BaseException, cls: type) -> str:
-    """Return an exception as text: type, message, and the last line of the class's own file on the way to it."""
+def _called(cls: type, function: Callable[[], Any], *, what: str, hook: str) -> Any:
+    """Call user code; whatever it raises is a failure of the pass."""
+    try:
+        return _tried(cls, function, hook=hook)
+    except HookFault as fault:
+        raise PassFailure(f"{what} raised {fault}") from fault.__cause__
+
+
+def described(fault: BaseException, cls: type, hook: str) -> str:
+    """Return an exception as text: type, message, and the last line of the class's own files on the way to it.
+
+    Where the compiler found the fault in what the hook returned, that is the place where the hook begins.
+    """
     text = f"{fault.code}: {fault.message}" if isinstance(fault, ReportedError) else text_of(fault)
     frames = traceback.extract_tb(fault.__traceback__)
-    own = _file_of(cls)
-    frame = next((f for f in reversed(frames) if f.filename == own), frames[-1] if frames else None)
-    place = "" if frame is None else f" ({frame.filename}, line {frame.lineno})"
-    return f"{type(fault).__name__}: {text}{place}"
+    own = _files_of(cls)
+    frame = next((f for f in reversed(frames) if f.filename in own), None)
+    place = _definition_of(cls, hook, text) if frame is None else f"{frame.filename}, line {frame.lineno}"
+    if not place and frames:
+        place = f"{frames[-1].filename}, line {frames[-1].lineno}"
+    return f"{type(fault).__name__}: {text}{f' ({place})' if place else ''}"
 
 
-def _file_of(cls: type) -> str:
-    for name in ("run", "replacement", "patterns", "meet_requirements", "__init__"):
-        code = getattr(cls.__dict__.get(name), "__code__", None)
-        wrapped = getattr(cls.__dict__.get(name), "__wrapped__", None)
-        code = getattr(wrapped, "__code__", code)
-        if code is not None:
-            return str(code.co_filename)
-    return ""
+_HERE = frozenset({FusionBasePass.__module__, "builtins"})
+
+
+def _codes(cls: type, name: str = "") -> list[CodeType]:
+    """Return the code of the functions (of that name) that a pass and the user's classes above it define."""
+    codes = []
+    for owner in cls.__mro__:
+        members = {} if owner.__module__ in _HERE else owner.__dict__
+        for key, member in members.items():
+            function = (
+                member.fget if isinstance(member, property) else inspect.unwrap(member) if callable(member) else None
+            )
+            code = getattr(function, "__code__", None)
+            if code is not None and name in ("", key):
+                codes.append(code)
+    return codes
+
+
+def _files_of(cls: type) -> set[str]:
+    return {code.co_filename for code in _codes(cls)} - {inspect.getfile(PatternFusionPass)}
+
+
+def _definition_of(cls: type, hook: str, text: str) -> str:
+    """Return where a hook begins; of several ``@pattern`` methods the one that the ``text`` of the fault names."""
+    own = _files_of(cls)
+    named = [code for code in _codes(cls) if f"@pattern method {code.co_name} " in text]
+    code = next((code for code in (*named, *_codes(cls, hook), *_codes(cls)) if code.co_filename in own), None)
+    return "" if code is None else f"{code.co_filename}, line {code.co_firstlineno}"
 
 
 def _check_untouched(nodes: Iterable[Node], hook: str) -> None:

@@ -228,4 +228,19 @@ def _remove_unread(graph: Graph, old: tuple[Node, ...]) -> None:
             graph.remove_control(before, node)
         for after in node.control_outputs:
             graph.remove_control(node, after)
+        bodies = [name for _, name in node.subgraphs]
         graph.remove_node(node)
+        _remove_uncalled(graph.root, bodies)
+
+
+def _remove_uncalled(root: Graph, names: list[str]) -> None:
+    """Remove those of the bodies that no node calls any more, and what only they call."""
+    waiting = list(names)
+    while waiting:
+        body = root.subgraphs.get(waiting.pop())
+        if body is None or any(
+            body.name == name for part in root.all_graphs() for n in part for _, name in n.subgraphs
+        ):
+            continue
+        waiting += [name for node in body for _, name in node.subgraphs]
+        root.remove_subgraph(body.name)

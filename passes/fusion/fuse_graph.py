@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from typing import ClassVar
 
+from ge.errors import ReportedError
 from ge.graph import Graph
 from ge.passes import PassContext
-from ge.passes.engine import run_pass
+from ge.passes.engine import PassFailure, run_pass
 from ge.session import CompileSession
 from ge.verify import verify_after
 from passes.fusion.drop_idle_dropout import DropIdleDropout
@@ -98,8 +99,12 @@ def run_fusion(fusion: type[GraphFusion], graph: Graph, session: CompileSession)
     if not session.options.fusion_switches.allows_builtin(fusion.name, is_closable=fusion.is_closable):
         logger.info("fusion %s is switched off", fusion.name)
         return False
-    context = PassContext(fusion.name, options=session.options.ge_options, statistics=session.fusion, warn=session.warn)
-    changed = run_pass(fusion, graph, context)
+    options, warn = session.options.ge_options, session.warn
+    context = PassContext(fusion.name, kind="fusion", options=options, statistics=session.fusion, warn=warn)
+    try:
+        changed = run_pass(fusion, graph, context)
+    except PassFailure as failure:
+        raise ReportedError("E19999", reason=f"{context.title} failed: {failure.reason}") from failure
     if changed and session.is_verifying:
         verify_after(f"fusion {fusion.name}", graph)
     return changed

@@ -153,3 +153,24 @@ def test_types_are_needed() -> None:
 
     with pytest.raises(PassFailure, match="op_types is not set"):
         run(Bare, TWO)
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_the_bodies_of_a_replaced_node_go_with_it(is_nested: bool) -> None:
+    inner = "%b = Abs(%x) -> f32[4]@ND"
+    if is_nested:
+        inner = "%b = If(%c, %x) {then_branch=@deep, else_branch=@deeper} -> f32[4]@ND"
+    text = """graph g(%c: bool[]@ND, %x: f32[4]@ND) {
+  %y = If(%c, %c, %x) {then_branch=@t, else_branch=@e} -> f32[4]@ND
+  %z = If(%c, %c, %x) {then_branch=@u, else_branch=@v} -> f32[4]@ND
+  return %y, %z
+}"""
+    for name in "teuv":
+        body = inner if name == "t" else "%b = Abs(%x) -> f32[4]@ND"
+        text += f"\ngraph {name}(%c: bool[]@ND, %x: f32[4]@ND) {{\n  {body}\n  return %b\n}}"
+    for name in ("deep", "deeper") if is_nested else ():
+        text += f"\ngraph {name}(%x: f32[4]@ND) {{\n  %b = Neg(%x) -> f32[4]@ND\n  return %b\n}}"
+    result = run(
+        decompose("If", into=lambda node: graph_of(2, lambda c, x: Relu(x)), meets=lambda n: n.name == "y"), text
+    )
+    assert sorted(result.graph.subgraphs) == ["u", "v"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterator
 
@@ -32,9 +33,11 @@ from ge.es.all import (
 from ge.es.all import If as IfOperator
 from ge.graph import Tensor
 from ge.passes import PassContext, PatternFusionPass, PatternMatcherConfigBuilder, create_pattern
+from ge.passes.bootstrap import load_pass_plugins
 from ge.passes.engine import PassFailure, run_pass
 from ge.passes.matcher import CompiledPattern, PatternFault
 from ge.passes.origins import ORIGIN_NAMES, ORIGIN_TYPES
+from ge.passes.registry import PassRegistry, registering_in
 from ge.text import parse_graph
 from tests.ge.passes.pass_run import fusion, matches, run, written
 
@@ -622,3 +625,101 @@ def test_a_match_is_found_where_trying_everything_finds_one(
     seen = matches(graph(lines, result=", ".join(f"%{name}" for name in types)), pattern)
     assert len(seen) == len(drivers)
     assert all(set(match) in possible for match in seen)
+
+
+# -- what is said of places that are left alone ------------------------------------------------------------------------
+def test_near_misses_are_told_at_info_level_but_not_all_of_them(caplog) -> None:
+    lines = ["%c = Const {value=f32[4]{1, 1, 1, 1}}"]
+    lines += [f"%a{k} = Add(%x, %c)" for k in range(50)]
+    text = graph("\n".join(lines), result=", ".join(f"%a{k}" for k in range(50)))
+    with caplog.at_level(logging.INFO, logger="atc"):
+        assert matches(text, lambda i: i[0] + 1.0) == []
+    told = [record.getMessage() for record in caplog.records]
+    assert told[0] == "P left c, a0 alone: a1 reads the constant c too"
+    assert len(told) == 21
+    assert told[-1] == "P left 30 more places alone, because others read what would lie inside"
+
+
+def test_a_pattern_that_is_returned_twice_is_used_once() -> None:
+    class Twice(PatternFusionPass):
+        def patterns(self):
+            one = written("p", lambda i: Abs(i[0]))
+            return [one, one]
+
+        def replacement(self, inputs):
+            return Exp(inputs[0])
+
+    result = run(Twice, siblings("Abs"))
+    assert result.types() == ["Exp"]
+    assert result.warnings == [
+        "pattern number 1 of custom pass P is never matched: "
+        "patterns() returns it twice, and a Pattern can be used once"
+    ]
+
+
+def test_a_pattern_that_is_kept_from_graph_to_graph() -> None:
+    kept = written("p", lambda i: Abs(i[0]))
+
+    class Kept(PatternFusionPass):
+        def patterns(self):
+            return [kept]
+
+        def replacement(self, inputs):
+            return Exp(inputs[0])
+
+    assert run(Kept, siblings("Abs")).types() == ["Exp"]
+    [warning] = run(Kept, siblings("Abs")).warnings
+    assert "must make new Patterns" in warning
+
+
+# -- where faults are -------------------------------------------------------------------------------------------------
+HOOKS = """from ge.es.all import Relu
+from ge.passes import DecomposePass, FusionBasePass, PassStage, PatternFusionPass, pattern, register_fusion_pass
+
+
+class Base(PatternFusionPass):
+    @pattern
+    def a(self, inputs):
+        return PATTERN
+
+    def replacement(self, inputs):
+        return REPLACEMENT
+
+
+@register_fusion_pass(name="P", stage=PassStage.BEFORE_INFER_SHAPE)
+class P(Base):
+    def meet_requirements(self, match_result):
+        return MEETS
+"""
+
+
+@pytest.mark.parametrize(
+    ("hook", "value", "fault", "line"),
+    [
+        ("PATTERN", "1 / 0", "ZeroDivisionError", 8),
+        ("PATTERN", "None", "TypeError: @pattern method a must return", 6),
+        ("PATTERN", "Relu(3, 4, 5)", "TypeError", 8),
+        ("REPLACEMENT", "1 / 0", "ZeroDivisionError", 11),
+        ("REPLACEMENT", "None", "TypeError: replacement must return", 10),
+        ("REPLACEMENT", "Relu('x')", "Error", 11),
+        ("MEETS", "match_result.get_captured_tensor(9)", "Error", 17),
+        ("MEETS", "undefined", "NameError", 17),
+    ],
+)
+def test_faults_point_at_the_file_of_the_pass(tmp_path, hook, value, fault, line) -> None:
+    path = tmp_path / "p.py"
+    text = HOOKS.replace(hook, value)
+    for name, sound in (("PATTERN", "Relu(inputs[0])"), ("REPLACEMENT", "inputs[0]"), ("MEETS", "True")):
+        text = text.replace(name, sound)
+    path.write_text(text)
+    with registering_in(PassRegistry()):
+        [descriptor] = load_pass_plugins(str(path))
+    try:
+        [told] = run(descriptor.cls, siblings("Relu")).warnings
+    except PassFailure as failure:
+        told = str(failure)
+    assert fault in told
+    at = re.search(r"\(([^()]*), line (\d+)\)$", told)
+    assert at is not None
+    assert at[1] == str(path)
+    assert line in (int(at[2]), int(at[2]) + 1)  # a method begins with its decorator

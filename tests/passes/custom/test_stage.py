@@ -34,6 +34,8 @@ from passes.custom.stage import (
     CustomStage,
 )
 from passes.driver import Driver
+from passes.fusion.drop_idle_node import DropIdleNode
+from passes.fusion.fuse_graph import run_fusion
 from passes.pipeline import compile_passes
 
 STAGES = [BeforeInferShape, AfterInferShape, AfterBuiltinFusion, AfterOriginGraphOptimize]
@@ -528,3 +530,16 @@ def test_looking_at_the_graph_is_no_change() -> None:
     register(target, run)
     assert not BeforeInferShape().run(parse_graph(TEXT), target)
     assert target.warnings == []
+
+
+def test_a_node_that_reads_an_input_cannot_be_computed_when_the_model_is_loaded() -> None:
+    message = failure(lambda graph: graph.find("a").set_attr("_load_time_const", True))
+    assert "node a (Abs): is computed when the model is loaded, but reads x:0, which is not constant" in message
+
+
+def test_a_built_in_fusion_that_fails_is_no_custom_pass(monkeypatch) -> None:
+    monkeypatch.setattr(DropIdleNode, "run", lambda self, graph, context: 1 / 0)
+    with pytest.raises(ReportedError) as fault:
+        run_fusion(DropIdleNode, parse_graph(TEXT), CompileSession(CompileOptions(), Environment()))
+    assert fault.value.code == "E19999"
+    assert f"fusion {DropIdleNode.name} failed: run() raised ZeroDivisionError" in fault.value.message
