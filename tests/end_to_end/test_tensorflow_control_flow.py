@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def test_sample_models_in_half_precision(name: str, sample_model: Callable, tmp_
         assert centred @ other >= 0.999 * np.linalg.norm(centred) * np.linalg.norm(other)
 
 
-def session_of(content: bytes, folder: Path, **options: object) -> InferSession:
+def session_of(content: bytes, folder: Path, **options: Any) -> InferSession:
     path = folder / "model.pb"
     path.write_bytes(content)
     made = atc.compile_model(path, framework=3, soc_version="Ascend310P3", precision_mode_v2="origin", **options)
