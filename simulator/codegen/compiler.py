@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ge.errors import ReportedError
-from simulator.codegen import conv_kernels, elementwise_kernels, pool_kernels, trans_data_kernels
+from simulator.codegen import conv_kernels, elementwise_kernels, join_kernels, pool_kernels, trans_data_kernels
 from simulator.codegen.crew import Crew
 from simulator.codegen.engine import Engine
 from simulator.codegen.jobs import address_of, run_jobs
@@ -23,10 +23,16 @@ BUILDERS: dict[str, tuple[Builder, ...]] = {
     **dict.fromkeys(elementwise_kernels.TYPES, (elementwise_kernels.build_elementwise,)),
     **dict.fromkeys(elementwise_kernels.CHANNEL_TYPES, (elementwise_kernels.build_by_channel,)),
     "Cast": (elementwise_kernels.build_cast,),
+    **dict.fromkeys(join_kernels.JOINING, (join_kernels.build_concat,)),
+    **dict.fromkeys(join_kernels.SPLITTING, (join_kernels.build_split,)),
     **dict.fromkeys(pool_kernels.TYPES, (pool_kernels.build_pool,)),
     **dict.fromkeys(trans_data_kernels.TYPES, (trans_data_kernels.build_trans_data,)),
 }
 """By operator type, those that are asked in turn."""
+
+
+_FAULTS = (ArithmeticError, AssertionError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""What a builder may stumble over; numpy's kernel then says what is wrong with the node, or runs it."""
 
 
 class Compiler:
@@ -41,7 +47,7 @@ class Compiler:
         for builder in BUILDERS.get(request.type, ()):
             try:
                 found = builder(request, self.engine)
-            except RuntimeError as fault:
+            except _FAULTS as fault:
                 self._note(request, fault)
                 continue
             if found is not None:
@@ -56,7 +62,7 @@ class Compiler:
             logger.warning("compiled kernels run on one thread: %s", fault)
             return None
 
-    def _note(self, request: KernelRequest, fault: RuntimeError) -> None:
+    def _note(self, request: KernelRequest, fault: Exception) -> None:
         if request.type not in self._failed:
             self._failed.add(request.type)
             logger.warning("%s runs on numpy: no kernel could be compiled (%s)", request.type, fault)

@@ -24,7 +24,7 @@ def build_concat(request: KernelRequest) -> Kernel | None:
         if given is None:
             return None
         axis = given[0]
-    found = _storage_axis(request.outputs[0], axis, [request.inputs[slot] for slot in slots])
+    found = storage_axis(request.outputs[0], axis, [request.inputs[slot] for slot in slots])
     if found is None:
         return None
     return joining("concat", request, slots, [request.shape(slot)[found] for slot in slots], found)
@@ -53,7 +53,7 @@ def build_split(request: KernelRequest) -> Kernel | None:
             return None
         axis = given[0]
     x = request.inputs[slot]
-    found = None if x is None else _storage_axis(x, axis, list(request.outputs))
+    found = None if x is None else storage_axis(x, axis, list(request.outputs))
     if found is None:
         return None
     ends = list(accumulate(desc.shape[found] for desc in request.outputs))
@@ -68,7 +68,7 @@ def build_split(request: KernelRequest) -> Kernel | None:
     return Kernel("split", run)
 
 
-def _storage_axis(whole: TensorDesc, axis: int, parts: list[TensorDesc | None]) -> int | None:
+def storage_axis(whole: TensorDesc, axis: int, parts: list[TensorDesc | None]) -> int | None:
     """Return the storage axis along which ``parts`` lie in ``whole``; ``None`` when they do not lie so."""
     where = places(whole)
     if where is None or not where:

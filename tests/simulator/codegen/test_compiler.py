@@ -117,6 +117,15 @@ def test_what_cannot_be_compiled_runs_on_numpy(monkeypatch: pytest.MonkeyPatch, 
     assert "Abs runs on numpy" in caplog.text
 
 
+@pytest.mark.parametrize("fault", [IndexError("no such axis"), AssertionError(), ZeroDivisionError()])
+def test_builders_that_stumble_leave_the_node_to_numpy(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> None:
+    def stumble(*_: object) -> None:
+        raise fault
+
+    monkeypatch.setitem(BUILDERS, "Abs", (stumble,))
+    check_kernel("Abs", [uniform(40)], kernel="absolute", compiler=Compiler(compiler().engine))
+
+
 def test_without_llvm_numpy_runs(monkeypatch: pytest.MonkeyPatch, caplog: Any, tmp_path: Path) -> None:
     import llvmlite.binding
 
