@@ -143,12 +143,15 @@ def run_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
         if node.type == "Data":
             values[node.output()] = stored_array(feeds[node.name], node.output_descs[0])
         elif node.type == "Const":
-            values[node.output()] = stored_array(node.attrs["value"].array, node.output_descs[0])
+            values[node.output()] = node.attrs["value"].array  # lies as it is stored
         elif node.type in ("AscBackend", "AscBackendNoKernelOp"):
             given = [values[source] for source in node.inputs if source is not None]
             for index, made in enumerate(run_kernel(parse_asc_graph(node.attrs["asc_graph"]), given)):
                 desc = node.output_descs[index]
                 values[node.output(index)] = made.reshape(desc.shape).astype(numpy_dtype(desc.data_type))
+        elif node.type == "TransData":  # the same tensor in another layout
+            [source] = [s for s in node.inputs if s is not None]
+            values[node.output()] = stored_array(origin_array(values[source], source.desc), node.output_descs[0])
         elif node.type != "NetOutput":
             definition = lookup(node.type)
             assert definition is not None
