@@ -64,9 +64,20 @@ def parse(source: Source, session: CompileSession) -> Graph:
 def precheck(source: Source, session: CompileSession) -> list[CheckedNode]:
     """Check every node that the outputs need without building it; for reports.
 
-    Raises only for files that cannot be read, and for options that do not fit them.
+    Loops and branches that are not well formed are the fault of the first node that does not fit. Raises only for files
+    that cannot be read, for options that do not fit them, and for cycles.
     """
-    return _checked(_open(source, session))
+    opened = _open(source, session)
+    checked = _checked(opened)
+    if any(node.causes for node in checked):
+        return checked
+    try:
+        _raised(opened, session)
+    except ReportedError as fault:
+        if "opname" not in fault.fields:
+            raise
+        return [node._replace(causes=(fault,)) if node.name == fault.fields["opname"] else node for node in checked]
+    return checked
 
 
 def _open(source: Source, session: CompileSession) -> _Opened:

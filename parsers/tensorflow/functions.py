@@ -26,7 +26,6 @@ _OUTPUTS = {
     "CombinedNonMaxSuppression": "nmsed_boxes nmsed_scores nmsed_classes valid_detections",
     "CTCGreedyDecoder": "decoded_indices decoded_values decoded_shape log_probability",
     "CudnnRNN": "output output_h output_c reserve_space",
-    "DrawBoundingBoxes": "output",
     "FractionalAvgPool": "output row_pooling_sequence col_pooling_sequence",
     "FractionalMaxPool": "output row_pooling_sequence col_pooling_sequence",
     "FusedBatchNorm": "y batch_mean batch_variance reserve_space_1 reserve_space_2",

@@ -10,6 +10,8 @@ import pytest
 from ge.errors import ReportedError
 from ge.option_grammar import OutNode
 from parsers.tensorflow import graph_def_pb2 as pb
+from parsers.tensorflow import precheck
+from tests.parsers.evaluation import session
 from tests.parsers.tensorflow.tf_models import Type, const, graph, node, parsed, placeholder, run
 
 INT = Type(pb.DT_INT32)
@@ -353,6 +355,13 @@ def test_what_is_no_loop_and_no_branch_is_refused(model: pb.GraphDef, name: str,
     assert caught.value.code == "E11010"
     assert f"[{name}]" in caught.value.message
     assert reason in caught.value.message
+
+
+def test_a_check_blames_the_node_that_does_not_fit() -> None:
+    model, name, reason = REFUSED["never_ends"]
+    blamed = [checked for checked in precheck(model.SerializeToString(), session()) if checked.causes]
+    assert [checked.name for checked in blamed] == [name]
+    assert reason in blamed[0].causes[0].message
 
 
 LESS = node("Less", "less", "i/switch:1 limit")
