@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from atc.plugins import load_operators, load_passes
 from ge.collector import collector_at_rest
 from ge.dump.dumper import dumper_for
+from ge.dump.settings import faults_of
 from ge.graph import Graph
 from ge.ops import using
 from ge.options import PRECISION_KEPT
@@ -38,6 +39,8 @@ def compile_source(
     load_operators(session)
     with using(session.operators):
         load_passes(session, passes)
+        for text in faults_of(session.environment):
+            session.warn(text)
         session.dumper = dumper_for(session.environment, session.options.ge_options)
         with collector_at_rest():
             graph = parse_model(source, session)

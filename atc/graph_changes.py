@@ -15,6 +15,7 @@ from atc.graph_file import GraphFile, Kind
 from atc.graph_matching import match_nodes
 from atc.graph_view import GraphView, NodeView, TensorView, graphs_of
 from ge.dump.settings import Detail
+from ge.passes.origins import ORIGIN_NAMES, OUTPUT_NAME
 
 
 class Change(Enum):
@@ -226,10 +227,19 @@ def _node_differences(
     for index, (body, body_after) in enumerate(zip_longest(before.bodies, after.bodies, fillvalue="")):
         if renamed_bodies.get(body, body) != body_after:
             yield Difference(Change.ATTRIBUTES, f"body {index}", body, body_after)
-    yield from _attr_differences(before.attrs, after.attrs)
+    is_renamed = before.name != after.name
+    for difference in _attr_differences(before.attrs, after.attrs):
+        if not (is_renamed and difference.what in _NAMES_OF_ORIGIN):  # the new name, once more
+            yield difference
     if before.constant and after.constant and before.constant != after.constant:
         yield Difference(Change.ATTRIBUTES, "value", before.constant, after.constant)
-    yield from _tensor_differences(before.outputs, after.outputs)
+    for difference in _tensor_differences(before.outputs, after.outputs):
+        if not (is_renamed and difference.what.rpartition(" ")[2] in _NAMES_OF_ORIGIN):
+            yield difference
+
+
+_NAMES_OF_ORIGIN = frozenset({ORIGIN_NAMES, OUTPUT_NAME})
+"""Attributes that hold names of the user's model: of a node, those of its origins."""
 
 
 def _counterpart(source: str, matching: Mapping[str, str]) -> str:

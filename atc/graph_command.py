@@ -61,15 +61,15 @@ def show_graph(file: str, input_shape: str, custom_ops: str, html: str | None) -
     from atc.graph_report import summary_lines
     from atc.graph_view import graphs_of
 
-    _check_inputs_stay(html, file)
+    _check_page(html, file)
     with _operators(custom_ops), working(f"reading {file}"), collector_at_rest():
         found = load(file, input_shape)
         graphs = graphs_of(found, with_constants=html is not None)
-    _print(summary_lines(found, graphs))
     if html is not None:
         from atc.graph_page import show_page
 
         _write_page(html, show_page(found, graphs))
+    _print(summary_lines(found, graphs), html)
     return EQUAL
 
 
@@ -90,14 +90,14 @@ def diff_graphs(a: str, b: str, show_all: bool, input_shape: str, custom_ops: st
     from atc.graph_file import load
     from atc.graph_report import comparison_lines
 
-    _check_inputs_stay(html, a, b)
+    _check_page(html, a, b)
     with _operators(custom_ops), working(f"comparing {a} with {b}"), collector_at_rest():
         comparison = compare(load(a, input_shape), load(b, input_shape))
-    _print(comparison_lines(comparison, show_all=show_all))
     if html is not None:
         from atc.graph_page import comparison_page
 
         _write_page(html, comparison_page(comparison))
+    _print(comparison_lines(comparison, show_all=show_all), html)
     return EQUAL if comparison.is_equal else DIFFERENT
 
 
@@ -117,22 +117,36 @@ def _operators(folder: str) -> Iterator[None]:
         yield
 
 
-def _check_inputs_stay(html: str | None, *files: str) -> None:
-    """Raise E10001 if the page would take the place of a file that is read."""
-    found = next((file for file in files if html and os.path.realpath(html) == os.path.realpath(file)), None)
+def _check_page(html: str | None, *files: str) -> None:
+    """Raise E10001 for no name, or if the page would take the place of a file that is read; E13004 for a place that
+    cannot be written. Nothing is read or shown before."""
+    if html is None:
+        return
+    if not html:
+        raise ReportedError("E10001", value=html, parameter="--html", reason="it names no file")
+    found = next((file for file in files if os.path.realpath(html) == os.path.realpath(file)), None)
     if found is not None:
         reason = f"the page would take the place of {found}, which is read"
         raise ReportedError("E10001", value=html, parameter="--html", reason=reason)
+    from ge.atomic_file import check_writable
+
+    check_writable(html)
 
 
 def _write_page(path: str, page: str) -> None:
     from ge.atomic_file import write_atomically
 
     write_atomically(path, page)
-    show(f"the page is {path}")
 
 
-def _print(lines: Sequence[Line]) -> None:
+def _print(lines: Sequence[Line], page: str | None) -> None:
+    """Show the report, and where the page is, if one was written."""
+    _show_lines(lines)
+    if page is not None:
+        show(f"the page is {page}")
+
+
+def _show_lines(lines: Sequence[Line]) -> None:
     """Write the lines: in colours on a terminal, plainly elsewhere."""
     if not sys.stdout.isatty():
         for line in lines:

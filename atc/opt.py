@@ -20,6 +20,7 @@ from ge.mapped_file import MappedFile
 from ge.ops import using
 from ge.options import INPUT_FORMATS, CompileOptions, Environment, Framework, parse_input_shape
 from ge.passes.bootstrap import PassFiles
+from ge.passes.registry import PassRegistry
 from ge.session import CompileSession
 from ge.text import GraphTextError, SideTensors, parse_graph, print_graph
 from ge.verify import verify
@@ -27,7 +28,7 @@ from parsers.front_ends import parse_model, recognise
 from parsers.onnx import check_onnx_names
 from passes.driver import Driver, Step
 from passes.pipeline import compile_passes, named_passes
-from passes.selection import SOLUTION, select_passes
+from passes.selection import SOLUTION, explanation_of, select_passes
 
 FAILED = 1
 FORM = "Correct the graph text; 'ge-opt model.onnx' prints one as an example."
@@ -55,7 +56,7 @@ FORM = "Correct the graph text; 'ge-opt model.onnx' prints one as an example."
 )
 @click.option("--time-passes", is_flag=True, help="Print a table of times to stderr.")
 @click.option("--verify-each", is_flag=True, help="Check the graph after each pass.")
-@click.option("--explain", metavar="PASS", help="Show what a pass does and stop.")
+@click.option("--explain", metavar="PASS", help="Show what a pass, of a loaded file too, does and stop.")
 @click.option("--list", "list_passes", is_flag=True, help="List the passes in pipeline order and stop.")
 def command(
     source: Path | None,
@@ -75,10 +76,7 @@ def command(
         for step in compile_passes():
             click.echo(f"# {step}" if isinstance(step, str) else step.name)
         return
-    if explain is not None:
-        click.echo(_explanation(explain))
-        return
-    if source is None:
+    if source is None and explain is None:
         raise click.UsageError("name a model or a graph text file")
     session = _session(input_shape, is_verifying=verify_each)
     if custom_ops is not None:
@@ -88,6 +86,10 @@ def command(
         files = PassFiles(session.passes)
         for path in pass_files:
             load_pass_file(path, files, session)
+        if explain is not None:
+            click.echo(_explanation(explain, session.passes))
+            return
+        assert source is not None
         steps = compile_passes() if run_all else select_passes(selection or "", session.passes)
         _run(source, steps, session, print_after=print_after, time_passes=time_passes)
 
@@ -151,7 +153,10 @@ def _load(source: Path, session: CompileSession) -> Graph:
     return parse_model(source, session)
 
 
-def _explanation(name: str) -> str:
+def _explanation(name: str, custom: PassRegistry) -> str:
+    descriptor = custom.by_name(name)
+    if descriptor is not None:
+        return "\n\n".join(explanation_of(descriptor))
     found = named_passes().get(name)
     if found is None:
         raise ReportedError(

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import re
 from typing import Any, ClassVar
 
 from ge.errors import ReportedError
 from ge.graph import Graph
+from ge.passes.base import DecomposePass, FusionBasePass, PatternFusionPass
+from ge.passes.engine import PassFailure, patterns_of
 from ge.passes.registry import PassDescriptor, PassRegistry
 from ge.session import CompileSession
+from ge.text import print_graph
 from passes.custom.stage import run_custom_pass
 from passes.driver import Pass
 from passes.pipeline import named_passes
@@ -34,6 +38,25 @@ def custom_pass(descriptor: PassDescriptor) -> Pass:
             return run_custom_pass(descriptor, graph, session)
 
     return CustomPass()
+
+
+def explanation_of(descriptor: PassDescriptor) -> list[str]:
+    """Return paragraphs about a custom pass: kind and stage, what its author says, and what it looks for."""
+    cls = descriptor.cls
+    base = next(base for base in (PatternFusionPass, DecomposePass, FusionBasePass) if issubclass(cls, base))
+    told = [f"custom pass {descriptor.pass_name}: a {base.__name__}, stage {descriptor.stage.value}"]
+    told += [inspect.cleandoc(doc) for doc in (cls.__dict__.get("__doc__"),) if isinstance(doc, str) and doc.strip()]
+    if issubclass(cls, DecomposePass):
+        told.append(f"It looks for nodes of the types {', '.join(cls.op_types or ())}.")
+    elif issubclass(cls, PatternFusionPass):
+        try:
+            patterns = patterns_of(cls)
+        except PassFailure as failure:
+            raise ReportedError(
+                "E13028", passname=descriptor.pass_name, retcode=failure.retcode, reason=failure.reason
+            ) from failure
+        told += [f"It looks for:\n{print_graph(pattern.graph)}" for pattern in patterns if pattern.is_valid()]
+    return told
 
 
 def select_passes(text: str, custom: PassRegistry | None = None) -> list[Pass]:

@@ -85,6 +85,25 @@ def read_settings(environment: Environment, pid: int, device: int = 0) -> DumpSe
     )
 
 
+def faults_of(environment: Environment) -> list[str]:
+    """Return what is wrong with the settings: values that mean no dumps without saying so."""
+    text, level = environment.dump_ge_graph.strip(), environment.dump_graph_level.strip()
+    if text and not _is_whole(text):
+        return [f"no graph is dumped: DUMP_GE_GRAPH is {text!r}, not 1 (everything), 2 (no weights) or 3 (links)"]
+    if read_settings(environment, 0) is None:
+        is_off = not text or int(text) <= 0
+        return [] if is_off else [f"no graph is dumped: DUMP_GE_GRAPH is {text}, not 1, 2 or 3"]
+    parts = [part.strip() for part in level.split("|")]
+    if level and (not any(parts) or (_is_whole(level) and level.lstrip("0") not in ("1", "2", "3", "4"))):
+        return [f"no graph is dumped: DUMP_GRAPH_LEVEL is {level!r}, neither 1 to 4 nor parts of names of stages"]
+    return []
+
+
+def _is_whole(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdecimal() and len(digits) < 20
+
+
 def _formats(text: str) -> tuple[str, ...]:
     parts = [part.strip().lower() for part in text.split("|")]
     if not any(parts):

@@ -104,6 +104,16 @@ def run_pattern_fusion(instance: PatternFusionPass, root: Graph, context: PassCo
     return changed
 
 
+def patterns_of(cls: type[PatternFusionPass]) -> list[Pattern]:
+    """Return the patterns of a pass, for somebody who wants to look at them. Raises :class:`PassFailure`."""
+    instance = _called(cls, cls, what="the constructor", hook="__init__")
+
+    def asked() -> list[Pattern]:
+        return [ensure_pattern(item) for item in instance.patterns() or ()]
+
+    return list(_called(cls, asked, what="patterns()", hook="patterns"))
+
+
 def _graphs(root: Graph) -> Iterable[Graph]:
     """Iterate over the root and the bodies that a node still calls when their turn comes."""
     yield root
