@@ -372,3 +372,20 @@ def test_colours_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b[31m    - bn\x1b[0m\n" in coloured
     assert "\x1b[32m    + cast\x1b[0m\n" in coloured
     assert "      pads: [0, 0, 0, 0] -> [1, 1, 1, 1]\n" in coloured  # longer lines are not broken either
+
+
+@pytest.mark.parametrize(("extra", "expected"), [("", "renamed (1)"), (", _other=2", "attributes (1)")])
+def test_the_names_of_origin_of_a_renamed_node_are_no_further_change(tmp_path, capsys, extra, expected) -> None:
+    text = """graph g(%x: f32[4]@ND) {
+  %NAME = Relu(%x) {_datadump_original_op_names=["NAME"]EXTRA} -> f32[4]@ND
+  %y = Neg(%NAME) -> f32[4]@ND
+  return %y
+}"""
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    paths[0].write_text(text.replace("NAME", "one").replace("EXTRA", ""))
+    paths[1].write_text(text.replace("NAME", "two").replace("EXTRA", extra))
+    assert main(["graph", "diff", *map(str, paths)]) == 1
+    told = capsys.readouterr().out
+    assert expected in told
+    assert "original_op_names" not in told
+    assert ("attributes" in told) is bool(extra)

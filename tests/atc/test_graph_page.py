@@ -275,3 +275,22 @@ def test_texts_of_the_graph_are_not_taken_for_markup() -> None:
     document = in_browser(show_page(f"graph g() {{ %{json.dumps(text)} = A {{p={json.dumps(text)}}} return }}"))
     assert listed(document) == [["A", text]]
     assert "<img" not in document
+
+
+@pytest.mark.parametrize("line", [["show", "a.txt"], ["diff", "a.txt", "a.txt"]])
+@pytest.mark.parametrize(("page", "code"), [("", "E10001"), ("a.txt/page.html", "E13004"), ("folder", "E13004")])
+def test_a_page_that_cannot_be_written_is_the_only_thing_said(line, page, code, capsys) -> None:
+    Path("folder").mkdir()
+    Path("a.txt").write_text("graph g(%x: f32[4]@ND) {\n  return %x\n}\n")
+    assert main(["graph", *line, "--html", page]) == 2
+    output = capsys.readouterr()
+    assert code in output.out + output.err
+    assert "inputs" not in output.out
+    assert sorted(path.name for path in Path().iterdir()) == ["a.txt", "folder"]
+
+
+def test_folders_of_a_page_are_made(capsys) -> None:
+    Path("a.txt").write_text("graph g(%x: f32[4]@ND) {\n  return %x\n}\n")
+    assert main(["graph", "show", "a.txt", "--html", "new/deep/page.html"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("the page is new/deep/page.html")
+    assert Path("new/deep/page.html").is_file()

@@ -151,3 +151,68 @@ def test_faults_of_the_program(
     monkeypatch.setattr(opt, "parse_graph", broken)
     assert main([source]) == status
     assert text in capsys.readouterr().err
+
+
+CUSTOM = '''from ge.es.all import Abs, Relu
+from ge.passes import (DecomposePass, FusionBasePass, PassStage, PatternFusionPass, pattern, register_decompose_pass,
+                       register_fusion_pass)
+
+
+@register_fusion_pass(name="Pairs", stage=PassStage.AFTER_INFER_SHAPE)
+class Pairs(PatternFusionPass):
+    """Two become one."""
+
+    @pattern
+    def a(self, inputs):
+        return Relu(Abs(inputs[0]))
+
+    def replacement(self, inputs):
+        return Abs(inputs[0])
+
+
+@register_decompose_pass(name="Single", stage=PassStage.BEFORE_INFER_SHAPE, op_types=["Neg", "Abs"])
+class Single(DecomposePass):
+    def replacement(self, node):
+        return None
+
+
+@register_fusion_pass(name="Whole", stage=PassStage.BEFORE_INFER_SHAPE)
+class Whole(FusionBasePass):
+    """Looks at all."""
+
+    def run(self, graph, context):
+        return None
+
+
+@register_fusion_pass(name="Faulty", stage=PassStage.BEFORE_INFER_SHAPE)
+class Faulty(PatternFusionPass):
+    def patterns(self):
+        return 1 / 0
+
+    def replacement(self, match_result):
+        return None
+'''
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("Pairs", ["custom pass Pairs: a PatternFusionPass, stage AfterInferShape", "Two become one.", "= Relu(%Abs"]),
+        ("Single", ["a DecomposePass, stage BeforeInferShape", "It looks for nodes of the types Neg, Abs."]),
+        ("Whole", ["a FusionBasePass, stage BeforeInferShape", "Looks at all."]),
+    ],
+)
+def test_custom_passes_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str], name, parts) -> None:
+    (tmp_path / "p.py").write_text(CUSTOM)
+    assert main(["--explain", name, f"--load={tmp_path / 'p.py'}"]) == 0
+    told = capsys.readouterr().out
+    for part in parts:
+        assert part in told
+
+
+def test_a_custom_pass_whose_patterns_fail_cannot_be_explained(tmp_path: Path, capsys) -> None:
+    (tmp_path / "p.py").write_text(CUSTOM)
+    assert main(["--explain", "Faulty", f"--load={tmp_path / 'p.py'}"]) == 1
+    told = capsys.readouterr().err
+    assert "E13028: The custom pass [Faulty]" in told
+    assert "ZeroDivisionError" in told

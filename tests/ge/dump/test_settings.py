@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ge.dump.settings import Detail, read_settings
+from ge.dump.settings import Detail, faults_of, read_settings
 from ge.options import Environment
 
 # stage -> the levels 1 to 4 that show it
@@ -129,3 +129,27 @@ def test_folder(variables: dict[str, str], folder: str) -> None:
     settings = read_settings(Environment.read({"DUMP_GE_GRAPH": "1", **variables}), pid=7)
     assert settings is not None
     assert settings.folder == Path(folder)
+
+
+@pytest.mark.parametrize(
+    ("detail", "level", "part"),
+    [
+        ("", "", ""),
+        ("0", "9", ""),
+        ("-1", "", ""),
+        ("2", "", ""),
+        ("02", "03", ""),
+        ("2", "Build|PreRun", ""),
+        ("full", "", "DUMP_GE_GRAPH is 'full', not 1"),
+        ("1.0", "", "DUMP_GE_GRAPH is '1.0'"),
+        ("4", "", "DUMP_GE_GRAPH is 4, not 1, 2 or 3"),
+        ("1", "5", "DUMP_GRAPH_LEVEL is '5', neither 1 to 4"),
+        ("1", "0", "DUMP_GRAPH_LEVEL is '0'"),
+        ("1", "-2", "DUMP_GRAPH_LEVEL is '-2'"),
+        ("1", "|", "DUMP_GRAPH_LEVEL is '|'"),
+    ],
+)
+def test_values_that_quietly_mean_no_dumps_are_told(detail: str, level: str, part: str) -> None:
+    faults = faults_of(Environment(dump_ge_graph=detail, dump_graph_level=level))
+    assert len(faults) == bool(part)
+    assert all(fault.startswith("no graph is dumped") and part in fault for fault in faults)
