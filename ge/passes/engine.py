@@ -265,7 +265,7 @@ class _PatternRun:
             return "meet_requirements() failed"
         finally:
             result._invalidate()
-        _check_untouched(match.nodes, "meet_requirements()")
+        _check_untouched(match.boundary, "meet_requirements()")
         try:
             if topology.closes_cycle(match.nodes):
                 return "fusing it would close a cycle"
@@ -283,7 +283,7 @@ class _PatternRun:
                 what="replacement()",
                 hook="replacement",
             )
-            _check_untouched(match.nodes, "replacement()")
+            _check_untouched(match.boundary, "replacement()")
             replacement = _checked_replacement(graph, match.boundary, "PatternFusionPass")
             if self._instance.infers_replacement:
                 infer_shape(graph, result)
@@ -335,10 +335,12 @@ def _decomposed(instance: DecomposePass, node: Node, context: PassContext, cap: 
     if not is_wanted:
         context.statistics.count(name, matched=1)
         return []
+    if node.is_removed:
+        raise PassFailure(f"meet_requirements() removed node {node.name}, which was to be replaced")
+    boundary = Boundary.around(node)
     replaces = _hook(instance, "replacement")
     graph = _called(type(instance), lambda: replaces(node, context), what="replacement()", hook="replacement")
-    _check_untouched((node,), "replacement()")
-    boundary = Boundary.around(node)
+    _check_untouched(boundary, "replacement()")
     replacement = _checked_replacement(graph, boundary, "DecomposePass")
     cap.count()
     new = rewrite(boundary, replacement, name)
@@ -418,10 +420,15 @@ def _definition_of(cls: type, hook: str, text: str) -> str:
     return "" if code is None else f"{code.co_filename}, line {code.co_firstlineno}"
 
 
-def _check_untouched(nodes: Iterable[Node], hook: str) -> None:
-    gone = next((node.name for node in nodes if node.is_removed), None)
-    if gone is not None:
-        raise PassFailure(f"{hook} removed node {gone}, which was to be replaced")
+def _check_untouched(boundary: Boundary, hook: str) -> None:
+    """Fail if a hook took away what is to be replaced, or what feeds it."""
+    for nodes, role in (
+        (boundary.nodes, "which was to be replaced"),
+        ([source.node for source in boundary.inputs], "which feeds what was to be replaced"),
+    ):
+        gone = next((node.name for node in nodes if node.is_removed or node.graph is not boundary.graph), None)
+        if gone is not None:
+            raise PassFailure(f"{hook} removed node {gone}, {role}")
 
 
 def _checked_replacement(graph: object, boundary: Boundary, base: str) -> Replacement:

@@ -543,3 +543,32 @@ def test_a_built_in_fusion_that_fails_is_no_custom_pass(monkeypatch) -> None:
         run_fusion(DropIdleNode, parse_graph(TEXT), CompileSession(CompileOptions(), Environment()))
     assert fault.value.code == "E19999"
     assert f"fusion {DropIdleNode.name} failed: run() raised ZeroDivisionError" in fault.value.message
+
+
+@pytest.mark.parametrize("kind", [PatternFusionPass, DecomposePass])
+@pytest.mark.parametrize("hook", ["meet_requirements", "replacement"])
+@pytest.mark.parametrize("victim", ["x", "a", "b"])
+def test_hooks_that_take_away_what_is_to_be_replaced(kind: type, hook: str, victim: str) -> None:
+    def meddle(self: object, subject: object) -> object:
+        node = subject if kind is DecomposePass else subject.get_matched_nodes()[0]
+        graph = node.graph
+        graph.remove_node(graph.find(victim))
+        if hook == "meet_requirements":
+            return True
+        builder = GraphBuilder("r")
+        return builder.build_and_reset([Exp(*builder.create_inputs(1))])
+
+    members = {hook: meddle}
+    if hook == "meet_requirements":
+        members["replacement"] = lambda self, subject: None
+    target = session()
+    with registering_in(target.passes):
+        if kind is DecomposePass:
+            register = register_decompose_pass(name="Culprit", stage=PassStage.BEFORE_INFER_SHAPE, op_types=["Neg"])
+        else:
+            members["negative"] = pattern(lambda self, inputs: Neg(inputs[0]))
+            register = register_fusion_pass(name="Culprit", stage=PassStage.BEFORE_INFER_SHAPE)
+        register(type("Culprit", (kind,), members))
+    with pytest.raises(ReportedError) as fault:
+        BeforeInferShape().run(parse_graph(TEXT), target)
+    assert (fault.value.code, fault.value.fields["passname"]) == ("E13028", "Culprit")
