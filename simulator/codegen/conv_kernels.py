@@ -296,6 +296,10 @@ def packed_filters(
     """Return the weights of every part as [filter groups, channel blocks, rows, columns, channels, blocks, lanes]."""
     taps = stored.shape[4:6]
     dims = [(part.count, shape.blocks, *taps, lanes, part.filter_blocks, LANES) for part in parts]
+    given, desc = request.constants[1], request.inputs[1]
+    by_blocks = (shape.blocks * prod(taps), shape.output_blocks, LANES, LANES)
+    if desc is not None and desc.format is Format.FORMAT_FRACTAL_Z and shape.groups == 1 and given.shape == by_blocks:
+        return [_packed_blocks(given, part, shape_of) for part, shape_of in zip(parts, dims, strict=True)]
 
     def fill(weights: Array, matrices: list[Array]) -> None:
         flat = weights.reshape(shape.groups * shape.filters, shape.depth, *taps)
@@ -303,6 +307,16 @@ def packed_filters(
             _pack(flat[part.first * LANES :][: part.count * part.filter_blocks * LANES], matrix)
 
     return stored.reader(request, 1, ScratchLayout(), dims, fill)(request.constants[1], np.empty(0, np.uint8))
+
+
+def _packed_blocks(fractals: Array, part: Part, dims: tuple[int, ...]) -> Array:
+    """Pack a filter that lies as [channel blocks x taps, filter blocks, filters, channels]: squares are turned."""
+    groups, blocks, height, width, lanes, filter_blocks, _ = dims
+    own = fractals[:, part.first :][:, : groups * filter_blocks, :, :lanes]
+    split = own.reshape(blocks, height, width, groups, filter_blocks, LANES, lanes)
+    found = np.empty(dims, np.float32)
+    np.copyto(found, split.transpose(3, 0, 1, 2, 6, 4, 5), casting="unsafe")
+    return found
 
 
 def _pack(weights: Array, matrix: Array) -> None:
