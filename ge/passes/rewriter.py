@@ -54,6 +54,10 @@ class Replacement:
         except CycleError as cycle:
             raise ReplacementFault(f"There may exist cycle on replacement graph {graph.name}: {cycle}") from cycle
         nodes = tuple(node for node in order if node not in inputs and node.type != "NetOutput")
+        for node in (node for part in (graph, *graph.root.subgraphs.values()) for node in part):
+            missing = next((name for _, name in node.subgraphs if name not in graph.root.subgraphs), None)
+            if missing is not None:
+                raise ReplacementFault(f"node {node.name} of graph {graph.name} calls {missing}, which is not there")
         return cls(graph, nodes, inputs, outputs)
 
 

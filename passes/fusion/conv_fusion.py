@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ge.graph import NodeOut
-from passes.fusion import affine
+from ge.graph import Node, NodeOut
+from passes.fusion.affine import Affine
+from passes.fusion.affine_fusion import AffineFusion
 from passes.fusion.convolutions import CONVOLUTIONS, Convolution, absorb, with_bias
-from passes.fusion.pair_fusion import Pair, PairFusion, Slots
+from passes.fusion.pair_fusion import Pair, Slots
 from passes.fusion.sketch import Sketch
 
 
-class ConvFusion(PairFusion):
+class ConvFusion(AffineFusion[Convolution]):
     """The convolution does what its only reader did.
 
     Left alone:
@@ -24,24 +25,23 @@ class ConvFusion(PairFusion):
 
     producers: ClassVar[Slots] = CONVOLUTIONS
 
-    def obstacle(self, pair: Pair) -> str:
-        """Look at all cases."""
-        convolution = Convolution(pair.producer)
-        reason = affine.obstacle(pair.reader, pair.slot) or convolution.obstacle()
-        if reason:
-            return reason
-        result = self._result(pair, pair.sketch())
-        for part in (result.scale, result.shift):
-            if part is not None and not convolution.is_per_channel(part.shape):
-                return f"{pair.reader.name} has not one number for each of {convolution.outputs} channels"
-            if part is not None and not part.is_storable(convolution.filter.desc.data_type):
-                return f"the numbers do not fit into {convolution.filter.desc.data_type.name}"
-        return "" if result.scale is None else convolution.obstacle_to_scaling(result.scale)
+    def target(self, producer: Node) -> Convolution:
+        """Return the convolution."""
+        return Convolution(producer)
 
-    def fused(self, pair: Pair, sketch: Sketch) -> NodeOut:
+    def own(self, target: Convolution, sketch: Sketch) -> Affine:
+        """Return the bias as an addend."""
+        return with_bias(target, sketch)
+
+    def absorbed(self, target: Convolution, result: Affine) -> NodeOut:
         """Draw the convolution with new constants."""
-        return absorb(Convolution(pair.producer), self._result(pair, sketch))
+        return absorb(target, result)
 
-    @staticmethod
-    def _result(pair: Pair, sketch: Sketch) -> affine.Affine:
-        return with_bias(Convolution(pair.producer), sketch).after(pair.reader, pair.slot)
+    def misfit(self, target: Convolution, result: Affine, pair: Pair) -> str:
+        """Look for cases 2 and 4."""
+        for part in (result.scale, result.shift):
+            if part is not None and not target.is_per_channel(part.shape):
+                return f"{pair.reader.name} has not one number for each of {target.outputs} channels"
+            if part is not None and not part.is_storable(target.filter.desc.data_type):
+                return f"the numbers do not fit into {target.filter.desc.data_type.name}"
+        return ""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ge.graph import NodeOut
-from passes.fusion import affine
-from passes.fusion.pair_fusion import Pair, PairFusion, Slots
+from ge.graph import Node, NodeOut
+from passes.fusion.affine import Affine
+from passes.fusion.affine_fusion import AffineFusion
+from passes.fusion.pair_fusion import Pair, Slots
 from passes.fusion.products import PRODUCTS, Product, absorb, own_bias
 from passes.fusion.sketch import Sketch
 
 
-class MatMulFusion(PairFusion):
+class MatMulFusion(AffineFusion[Product]):
     """The product does what its only reader did.
 
     Left alone:
@@ -25,24 +26,23 @@ class MatMulFusion(PairFusion):
 
     producers: ClassVar[Slots] = PRODUCTS
 
-    def obstacle(self, pair: Pair) -> str:
-        """Look at all cases."""
-        product = Product(pair.producer)
-        reason = affine.obstacle(pair.reader, pair.slot) or product.obstacle()
-        if reason:
-            return reason
-        result = self._result(pair, pair.sketch())
+    def target(self, producer: Node) -> Product:
+        """Return the product."""
+        return Product(producer)
+
+    def own(self, target: Product, sketch: Sketch) -> Affine:
+        """Return the bias as an addend."""
+        return own_bias(target, sketch)
+
+    def absorbed(self, target: Product, result: Affine) -> NodeOut:
+        """Draw the product with new constants."""
+        return absorb(target, result)
+
+    def misfit(self, target: Product, result: Affine, pair: Pair) -> str:
+        """Look for cases 3 and 5."""
         dtype = pair.producer.output_descs[0].data_type
         if not all(part is None or part.is_storable(dtype) for part in (result.scale, result.shift)):
             return f"the numbers do not fit into {dtype.name}"
-        if result.shift is not None and not product.is_per_column(result.shift.shape):
-            return f"what is added has not one number for each of {product.columns} columns"
-        return "" if result.scale is None else product.obstacle_to_scaling(result.scale)
-
-    def fused(self, pair: Pair, sketch: Sketch) -> NodeOut:
-        """Draw the product with new constants."""
-        return absorb(Product(pair.producer), self._result(pair, sketch))
-
-    @staticmethod
-    def _result(pair: Pair, sketch: Sketch) -> affine.Affine:
-        return own_bias(Product(pair.producer), sketch).after(pair.reader, pair.slot)
+        if result.shift is not None and not target.is_per_column(result.shift.shape):
+            return f"what is added has not one number for each of {target.columns} columns"
+        return ""
