@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ge.ascir import AscGraphFault, check, print_asc_graph
+from ge.ascir import AscGraphFault, check
 from ge.graph import Graph, Node, NodeOut
 from ge.passes.origins import ORIGIN_NAMES, ORIGIN_TYPES
 from ge.passes.topology import Topology
 from ge.tensor_memory import memory_size
-from passes.lowering.fused_nodes import ASC_GRAPH, FusedGraph, Kernel, Numbers, compressed, fused_name
+from passes.lowering.emission import MAX_OPS
+from passes.lowering.fused_nodes import FusedGraph, Kernel, Numbers, compressed, fused_name
 from passes.lowering.fused_program import Fused, Part, Unmergeable, fuse
 from passes.lowering.kernel_rules import MAX_OUTPUT_BYTES, YES, NotFused, Pair, Verdict, priority, strategies_allow
 from passes.lowering.refusal import KernelStop
@@ -109,8 +110,9 @@ class _Fusion:
         if not verdict:
             return verdict, None
         size = len(first.graph.ops) + len(second.graph.ops)
-        if size > self.strategy.max_fusion_size:
-            return Verdict(NotFused.SIZE, f"{size} operators, at most {self.strategy.max_fusion_size}"), None
+        most = min(self.strategy.max_fusion_size, MAX_OPS)
+        if size > most:
+            return Verdict(NotFused.SIZE, f"{size} operators, at most {most}"), None
         return self._program(pair)
 
     def _labels_agree(self, first: Kernel, second: Kernel) -> Verdict:
@@ -168,7 +170,6 @@ class _Fusion:
             [*first.unused_inputs, *second.unused_inputs], first.vector_core_num, is_from_lowering=False,
         )  # fmt: skip
         made.attrs.update(_merged_attrs(first.node, second.node))
-        made.attrs[ASC_GRAPH] = print_asc_graph(kernel.graph)
         self._move_control_edges(made, first.node, second.node)
         for node in (second.node, first.node):
             del fused.kernels[node]

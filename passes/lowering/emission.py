@@ -14,6 +14,8 @@ from passes.lowering.loop_index import Indices, axis_strides, flat, loop_indices
 from passes.lowering.loop_ir import STORES, VIEWS, LoopOp, source_indices
 from passes.lowering.refusal import Refusal, Rule
 
+MAX_OPS = 2000
+"""Operators of a program: the text of one must stay below 1 MiB."""
 Dims = tuple[int, ...]
 
 
@@ -41,7 +43,7 @@ def emit(name: str, root: LoopOp, guards: Sequence[tuple[int, ...]] = (), *, mer
     """Make the AscGraph of an expression that ends in a store.
 
     ``guards`` tell elements of the result from padding. With ``merges=False`` equal parts stay apart. Raises
-    :class:`Refusal` for what no AscGraph can say, and for kernels over one element.
+    :class:`Refusal` for what no AscGraph can say, for more than :data:`MAX_OPS`, and for kernels over one element.
     """
     emission = _Emission(merges=merges)
     sizes = axes_of(root)
@@ -52,6 +54,8 @@ def emit(name: str, root: LoopOp, guards: Sequence[tuple[int, ...]] = (), *, mer
     written = replace(emission.tensor(value), strides=contiguous_strides(emission.tensor(value).repeats))
     store = emission.add(AscOp.of("Store", [value], written, [root.origin], guards=tuple(guards)))
     emission.add(AscOp.of("Output", [store], index=0))
+    if len(emission.ops) > MAX_OPS:
+        raise Refusal(Rule.EMISSION, f"{len(emission.ops)} operators, at most {MAX_OPS}")
     graph = AscGraph.of(name, sizes, emission.ops)
     try:
         check(graph)

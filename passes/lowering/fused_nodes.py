@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from ge.ascir import AscGraph, print_asc_graph
+from ge.ascir import AscGraph
 from ge.graph import Graph, Node, NodeOut
 from ge.ops.fused import FUSED_TYPES
 from ge.passes.origins import ORIGIN_NAMES, ORIGIN_TYPES
@@ -20,7 +20,7 @@ from passes.lowering.strategy import LoweringStrategy
 logger = logging.getLogger(__name__)
 
 ASC_GRAPH = "asc_graph"
-"""Attribute of a fused node: the text of its AscGraph."""
+"""Attribute of a fused node: the text of its AscGraph, put there when nothing changes any more."""
 VIEW_TYPES = frozenset({"ExpandDims", "Reshape", "Squeeze", "SqueezeV3", "Unsqueeze", "UnsqueezeV3"})
 """Operators that move nothing: kernels of them alone are not worth it, and they do not count as work."""
 
@@ -200,7 +200,6 @@ def _set_attributes(kernel: Kernel, box: KernelBox) -> None:
     names = [name for node in kernel.origins for name in node.attrs.get(ORIGIN_NAMES, [node.name])]
     types = [name for node in kernel.origins for name in node.attrs.get(ORIGIN_TYPES, [node.type])]
     attrs[ORIGIN_NAMES], attrs[ORIGIN_TYPES] = names, types
-    attrs[ASC_GRAPH] = print_asc_graph(kernel.graph)
 
 
 def _drop_dead_edges(fused: FusedGraph) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from ge.ascir import print_asc_graph
+from ge.ascir import AscGraphFault, print_asc_graph
 from ge.graph import Graph, Node
 from ge.ops.fused import FUSED_TYPES
 from passes.lowering.can_fuse import fuse_kernels
@@ -35,7 +35,7 @@ def lower_model(
     1. Operators are lowered, and realized results become kernels.
     2. Kernels that share data become one (unless ``fuses_kernels`` is False).
     3. Kernels of a single operator are given back.
-    4. What is left gets a schedule.
+    4. What is left gets a schedule, and the text that an .om carries.
 
     A graph that has fused nodes already is left alone. ``after_stage`` is told of AutoFuser_AfterLowering,
     AutoFuser_AfterFusionStrategySolve, AutoFuser_AfterLifting and AutoFuser_AfterAllFuse, as dumps call them.
@@ -54,7 +54,7 @@ def lower_model(
         lift(fused, strategy)
         after_stage("AutoFuser_AfterLifting", fused)
         for kernel in fused.kernels.values():
-            _schedule(kernel)
+            _settle(kernel)
         after_stage("AutoFuser_AfterAllFuse", fused)
         for before, after in edges:
             if not before.is_removed and not after.is_removed:
@@ -63,12 +63,19 @@ def lower_model(
     return results
 
 
-def _schedule(kernel: Kernel) -> None:
+def _settle(kernel: Kernel) -> None:
+    """Give a kernel its schedule and its text; what has no schedule is run loop by loop."""
+    kernel.graph = replace(kernel.graph, name=kernel.node.name)
     try:
-        kernel.graph = scheduled(replace(kernel.graph, name=kernel.node.name))
+        kernel.graph = scheduled(kernel.graph)
     except Refusal as refusal:
         logger.info("no schedule for %s: %s", kernel.node.name, refusal)
-    kernel.node.attrs[ASC_GRAPH] = print_asc_graph(kernel.graph)
+    try:
+        text = print_asc_graph(kernel.graph)
+    except AscGraphFault:  # too long: names of operators take most of the room
+        kernel.graph = replace(kernel.graph, ops=tuple(replace(op, origins=()) for op in kernel.graph.ops))
+        text = print_asc_graph(kernel.graph)
+    kernel.node.attrs[ASC_GRAPH] = text
 
 
 def _take_edges_to_constants(graph: Graph) -> list[tuple[Node, Node]]:
