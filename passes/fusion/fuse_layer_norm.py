@@ -7,16 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from ge.graph import Node, NodeOut
-from passes.fusion.expression_fusion import Expression, ExpressionFusion, furthest, operands, tolerance_of
-from passes.fusion.normalised import Normalised, in_shape, normalised
-from passes.fusion.polynomial import Polynomial, Reader
+from passes.fusion.expression_fusion import Expression
+from passes.fusion.norm_fusion import NormFusion, Numerator
+from passes.fusion.normalised import Normalised, in_shape
+from passes.fusion.polynomial import Polynomial
 from passes.fusion.reductions import MEANS, Reduction, reduction_of
 
-REACH = 8
-"""How many tensors below the mean of squares are looked at."""
 
-
-class FuseLayerNorm(ExpressionFusion):
+class FuseLayerNorm(NormFusion):
     """Before: ``(x - m) / Sqrt(ReduceMean((x - m)**2) + epsilon) * gamma + beta`` with ``m = ReduceMean(x)``.
 
     After: ``LayerNormV4(x, gamma, beta)``.
@@ -32,39 +30,25 @@ class FuseLayerNorm(ExpressionFusion):
     """
 
     name: ClassVar[str] = "LayerNormFusionPass"
-    anchors: ClassVar[tuple[str, ...]] = MEANS
+    reach: ClassVar[int] = 8
 
-    def find(self, anchor: Node) -> Expression | None:
-        """Find the mean of x below the mean of squares, then the quotient above."""
-        squares = reduction_of(anchor, MEANS)
-        if squares is None:
+    def numerator(self, source: NodeOut, squares: Reduction) -> Numerator | None:
+        """Return x without its mean, if ``source`` is a mean over the same axes."""
+        inner = reduction_of(source.node, MEANS)
+        if inner is None or inner.axes != squares.axes:
             return None
-        for mean in operands(squares.source, REACH):
-            inner = reduction_of(mean.node, MEANS)
-            if inner is None or inner.axes != squares.axes:
-                continue
-            below = Reader([inner.source, mean])
-            centred = Polynomial.of(inner.source) - Polynomial.of(mean)
-            found = below.polynomial(squares.source)
-            if found is not None and found.is_close(centred**2, tolerance_of(squares.source)):
-                inside = [anchor, mean.node, *below.nodes(squares.source)]
-                return _above(anchor, mean, inner, centred, inside)
-        return None
+        centred = Polynomial.of(inner.source) - Polynomial.of(source)
+        return Numerator(centred, (inner.source, source), (source.node,), inner)
 
-
-def _above(anchor: Node, mean: NodeOut, inner: Reduction, centred: Polynomial, inside: list[Node]) -> Expression | None:
-    x = inner.source
-    above, length = Reader([x, mean, anchor.output()]), inner.length
-
-    def expression(found: Normalised) -> Expression:
+    def expression(self, found: Normalised, numerator: Numerator, nodes: list[Node]) -> Expression | None:
+        """Return LayerNormV4."""
+        length = numerator.reduction.length
         gamma, beta = (in_shape(parameter, length) for parameter in (found.scale, found.shift))
         return Expression(
             found.output,
-            [*above.nodes(found.output), *inside],
+            nodes,
             "LayerNormV4",
-            (x, np.array(length, np.int64), gamma, beta),
+            (numerator.tensors[0], np.array(length, np.int64), gamma, beta),
             {"epsilon": found.epsilon},
-            inner.refusal,
+            numerator.reduction.refusal,
         )
-
-    return furthest([expression(found) for found in normalised(anchor, centred, above, length)])

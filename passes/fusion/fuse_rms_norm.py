@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ge.graph import Node
-from passes.fusion.expression_fusion import Expression, ExpressionFusion, furthest, operands, tolerance_of
-from passes.fusion.normalised import in_shape, normalised
-from passes.fusion.polynomial import Polynomial, Reader
-from passes.fusion.reductions import MEANS, reduction_of
-
-REACH = 4
-"""How many tensors below the mean are looked at."""
+from ge.graph import Node, NodeOut
+from passes.fusion.expression_fusion import Expression
+from passes.fusion.norm_fusion import NormFusion, Numerator
+from passes.fusion.normalised import Normalised, in_shape
+from passes.fusion.polynomial import Polynomial
+from passes.fusion.reductions import Reduction
 
 
-class FuseRmsNorm(ExpressionFusion):
+class FuseRmsNorm(NormFusion):
     """Before: ``x / Sqrt(ReduceMean(x**2) + epsilon) * gamma``, in any way. After: ``RmsNorm(x, gamma)``.
 
     Left alone:
@@ -25,31 +23,22 @@ class FuseRmsNorm(ExpressionFusion):
     """
 
     name: ClassVar[str] = "RmsNormFusionPass"
-    anchors: ClassVar[tuple[str, ...]] = MEANS
+    reach: ClassVar[int] = 4
 
-    def find(self, anchor: Node) -> Expression | None:
-        """Find x below the mean of squares, then the quotient above."""
-        squares = reduction_of(anchor, MEANS)
-        if squares is None:
+    def numerator(self, source: NodeOut, squares: Reduction) -> Numerator | None:
+        """Return x: any tensor may be it."""
+        return Numerator(Polynomial.of(source), (source,), (), squares)
+
+    def expression(self, found: Normalised, numerator: Numerator, nodes: list[Node]) -> Expression | None:
+        """Return RmsNorm, which cannot shift."""
+        if found.shift is not None:
             return None
-        for x in operands(squares.source, REACH):
-            below, symbol = Reader([x]), Polynomial.of(x)
-            found = below.polynomial(squares.source)
-            if found is None or not found.is_close(symbol**2, tolerance_of(x)):
-                continue
-            above = Reader([x, anchor.output()])
-            candidates = [
-                Expression(
-                    result.output,
-                    [*above.nodes(result.output), anchor, *below.nodes(squares.source)],
-                    "RmsNorm",
-                    (x, in_shape(result.scale, squares.length)),
-                    {"epsilon": result.epsilon},
-                    squares.refusal or ("" if result.scale is not None else "it has no gamma, which RmsNorm needs"),
-                )
-                for result in normalised(anchor, symbol, above, squares.length)
-                if result.shift is None
-            ]
-            if candidates:
-                return furthest(candidates)
-        return None
+        reduction = numerator.reduction
+        return Expression(
+            found.output,
+            nodes,
+            "RmsNorm",
+            (numerator.tensors[0], in_shape(found.scale, reduction.length)),
+            {"epsilon": found.epsilon},
+            reduction.refusal or ("" if found.scale is not None else "it has no gamma, which RmsNorm needs"),
+        )
