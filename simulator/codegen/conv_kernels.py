@@ -130,7 +130,7 @@ def build_conv(request: KernelRequest, engine: Engine) -> Kernel | None:
 
 def _by_lanes(request: KernelRequest, engine: Engine, shape: Shape, stored: StoredFilter) -> Kernel:
     """Bind a convolution of small groups, depthwise ones among them: every block of channels by itself."""
-    tiles = -(-shape.columns.count // max(tile_columns(engine.host, 1), 1))
+    tiles = -(-shape.columns.count // tile_columns(engine.host, 1))
     columns = -(-shape.columns.count // tiles)
     has_tail = bool(shape.filters * shape.groups % LANES)
     stride = shape.columns.stride
@@ -221,19 +221,16 @@ def _flat(shape: Shape) -> Shape:
 def parts_of(shape: Shape, host: Host) -> list[Part]:
     """Choose how many blocks of filters and columns are summed in registers at once; a rest of blocks is a part."""
     per_group = shape.output_blocks // shape.groups if shape.groups > 1 else shape.output_blocks
-    wide = tile_columns(host, 4)
-    preferred = 4 if 0 < shape.columns.count <= wide else 2
+    preferred = 4 if shape.columns.count <= tile_columns(host, 4) else 2
     while preferred > 1 and (not tile_columns(host, preferred) or per_group < preferred):
         preferred //= 2
-    if shape.groups > 1:
-        while per_group % preferred:
-            preferred //= 2
+    while shape.groups > 1 and per_group % preferred:
+        preferred //= 2
     parts, first = [], 0
     while first < shape.output_blocks:
         count = (shape.output_blocks - first) // preferred
         if count:
-            most = max(tile_columns(host, preferred), 1)
-            tiles = -(-shape.columns.count // most)
+            tiles = -(-shape.columns.count // tile_columns(host, preferred))
             parts.append(Part(first, preferred, count, -(-shape.columns.count // tiles)))
             first += count * preferred
         preferred //= 2
@@ -241,15 +238,17 @@ def parts_of(shape: Shape, host: Host) -> list[Part]:
 
 
 def tile_columns(host: Host, filter_blocks: int) -> int:
-    """Return how many columns fit into the registers besides one vector of weights per block; 0 if none does.
+    """Return how many columns are summed at once for so many blocks of filters; 0 where that is no good.
 
-    A block is one register of 64 bytes, or several narrower ones.
+    A block is one register of 64 bytes, or several narrower ones; then one block of filters is enough: with AVX2, two
+    times three columns take twice as long as six, because they need one register more than there is.
     """
     if host.width == 64:
         return {1: 14, 2: 14, 4: 6}[filter_blocks]
+    if filter_blocks > 1:
+        return 0
     per_block = LANES * 4 // host.width
-    free = host.registers - 2 - (per_block * filter_blocks if host.registers > 16 else per_block)
-    return min(free // (per_block * filter_blocks), 14)
+    return max((host.registers - 2 - per_block) // per_block, 1)
 
 
 def _words(shape: Shape, part: Part, x_dims: tuple[int, int, int], *, is_x_larger: bool) -> dict[Word, int]:

@@ -127,8 +127,8 @@ class Program:
             line[: _CHUNK + 1] = job.address, address_of(job.block), job.tasks, job.chunk
         self._memory = memory
         self.address = address_of(lines)
-        self.is_shared = any(job.chunk < job.tasks for job in self.jobs)
-        """Whether another thread would find something to do."""
+        self.width = max((-(-job.tasks // job.chunk) for job in self.jobs), default=1)
+        """Most threads that find something to do at the same time."""
 
 
 class Crew:
@@ -150,10 +150,10 @@ class Crew:
         """Run the jobs of a program; returns when all are done and nobody reads it any more."""
         count = len(program.jobs)
         self._open(program.address, count, 0)
-        if program.is_shared and self._helpers:
+        if program.width > 1 and self._helpers:
             if not self._queues:
                 self._start()
-            for queue in self._queues:
+            for queue in self._queues[: program.width - 1]:
                 queue.put(program)
         self._work(program.address, count, 1)
 

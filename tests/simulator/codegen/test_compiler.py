@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -151,6 +154,27 @@ def test_any_number_of_threads_gives_the_same_bits(model: Any, monkeypatch: pyte
         compiled = session(model, monkeypatch, "on", tmp_path, threads)
         results |= {compiled.infer([X])[0].tobytes() for _ in range(3)}
     assert len(results) == 1
+
+
+def peak(run: Callable[[], None]) -> int:
+    """Return the most bytes that are taken while something runs for the second time."""
+    run()
+    gc.collect()
+    tracemalloc.start()
+    run()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
+
+
+@pytest.mark.parametrize("type", ["Relu", "Gelu", "Add"])
+def test_a_run_allocates_nothing_that_grows(type: str) -> None:
+    for size in (1000, 1_000_000):
+        operands = [uniform(size, seed=slot) for slot in range(1 + (type == "Add"))]
+        plan = load(single(type, operands), compiler())
+        [step] = plan.steps
+        assert step.kernel.name.startswith("llvm-")
+        assert peak(step.call) < 4096
 
 
 def test_observed_steps_run_one_by_one(model: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

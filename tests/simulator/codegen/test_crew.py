@@ -73,4 +73,4 @@ def test_threads_end_with_their_crew() -> None:
 
 def test_small_programs_stay_on_one_thread() -> None:
     arrays = [np.zeros(100, np.float32) for _ in range(2)]
-    assert not Program(chain(arrays)).is_shared
+    assert Program(chain(arrays)).width == 1
