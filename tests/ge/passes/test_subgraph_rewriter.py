@@ -358,3 +358,12 @@ def test_one_tensor_is_not_two_outputs(is_set_late: bool) -> None:
     with pytest.raises(RuntimeError, match=r"two outputs|output size"):
         SubgraphRewriter.replace(boundary, replacement, context=PassContext("P"))
     assert str(graph) == before
+
+
+def test_a_replacement_that_calls_a_graph_that_is_not_there_changes_nothing() -> None:
+    graph, boundary = diamond()
+    before = str(graph)
+    replacement = written(lambda x: (Exp(x), Relu(x)))
+    next(node for node in replacement if node.type == "Exp").subgraphs.append(("then_branch", "nowhere"))
+    assert SubgraphRewriter.replace(boundary, replacement) == FAILED
+    assert str(graph) == before
