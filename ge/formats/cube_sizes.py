@@ -18,9 +18,12 @@ _FIXED_C0 = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CubeSizes:
-    """Rows (M0) and reduced elements (K0 = C0) of one block of a chip's matrix unit, ``c0`` by element type."""
+    """Rows (M0) and reduced elements (K0 = C0) of one block of a chip's matrix unit, ``c0`` by element type.
+
+    There is one object per kind of chip; others are equal to none.
+    """
 
     m0: int = 16
     default_c0: int = 16

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from ge.formats.cube_sizes import SERVER_CUBES, CubeSizes
@@ -12,7 +14,7 @@ from ge.formats.reshape_type import expand_dims
 from ge.formats.storage_shape import storage_shape
 from ge.formats.transfer import Transfer
 from ge.graph.tensor_desc import Shape, TensorDesc
-from ge.graph.types import FORMAT_TEXT, Format
+from ge.graph.types import FORMAT_TEXT, DataType, Format
 
 
 def is_origin_layout(format: Format, origin_format: Format) -> bool:
@@ -35,8 +37,18 @@ def stored_shape(desc: TensorDesc, cubes: CubeSizes = SERVER_CUBES) -> Shape:
     """
     if lies_in_origin(desc):
         return desc.origin_shape
-    expanded = expand_dims(desc.origin_shape, desc.origin_format, desc.format)
-    return storage_shape(expanded, desc.origin_format, desc.format, desc.data_type, desc.sub_format, cubes=cubes)
+    has_names = min(desc.origin_shape, default=0) < 0  # equal open dims may have different ones
+    find = _stored_shape.__wrapped__ if has_names else _stored_shape
+    return find(desc.origin_shape, desc.origin_format, desc.format, desc.data_type, desc.sub_format, cubes)
+
+
+@lru_cache(maxsize=1024)
+def _stored_shape(
+    origin_shape: Shape, origin_format: Format, format: Format, dtype: DataType, groups: int, cubes: CubeSizes
+) -> Shape:
+    """Return the storage shape; the tensors of a model have few different ones."""
+    expanded = expand_dims(origin_shape, origin_format, format)
+    return storage_shape(expanded, origin_format, format, dtype, groups, cubes=cubes)
 
 
 def lay_out(desc: TensorDesc, format: Format, groups: int = 0, *, cubes: CubeSizes = SERVER_CUBES) -> TensorDesc:

@@ -44,6 +44,7 @@ __all__ = [
     "COLUMNS",
     "ELEMENT_TYPES",
     "LAID_OUT",
+    "ColumnFinder",
     "FormatColumn",
     "format_columns",
     "is_heavy",
@@ -193,6 +194,26 @@ def format_columns(node: Node, cubes: CubeSizes = SERVER_CUBES) -> list[FormatCo
     tensors = NodeTensors(node, definition, cubes)
     columns += [FormatColumn(found.inputs, found.outputs, groups=found.groups) for found in select(tensors)]
     return columns
+
+
+class ColumnFinder:
+    """``format_columns`` for many nodes: those that work element by element share it where their tensors are alike."""
+
+    def __init__(self, cubes: CubeSizes = SERVER_CUBES) -> None:
+        self._cubes = cubes
+        self._found: dict[tuple[object, ...], list[FormatColumn]] = {}
+
+    def columns(self, node: Node) -> list[FormatColumn]:
+        """Return the columns of ``node``; the list is not to be changed."""
+        if COLUMNS.get(node.type) not in (by_agreement, by_broadcast):
+            return format_columns(node, self._cubes)
+        key: list[object] = [node.type, len(node.output_descs)]
+        for desc in (*node.input_descs, *node.output_descs):
+            key += (None,) if desc is None else (desc.origin_shape, desc.origin_format, desc.data_type)
+        found = self._found.get(tuple(key))
+        if found is None:
+            found = self._found[tuple(key)] = format_columns(node, self._cubes)
+        return found
 
 
 def _has_element_type(node: Node) -> bool:

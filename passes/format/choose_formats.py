@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ge.formats import CubeSizes, cube_sizes, is_private
-from ge.graph import Format, Graph, Node
+from ge.graph import Format, Graph, Node, NodeOut
 from ge.layout_check import STORAGE_FORMAT
 from ge.ops.format_columns import FormatColumn, format_columns, is_heavy, origin_column
 from ge.ops.format_columns_selectors import MATRIX_PRODUCTS
@@ -53,8 +53,11 @@ class ChooseFormats:
 
 
 def _chosen(node: Node, cubes: CubeSizes, *, takes_few: bool) -> FormatColumn:
+    origin = origin_column(node)
     if node.subgraphs or is_constant(node):
-        return origin_column(node)
+        return origin
+    if not (origin.is_origin_only or is_heavy(node) or _reads_private_input(node)):
+        return origin
     columns = [column for column in format_columns(node, cubes) if not column.is_origin_only]
     columns = _few_channels(columns, takes_few=takes_few)
     columns = _following_inputs(node, columns)
@@ -63,7 +66,16 @@ def _chosen(node: Node, cubes: CubeSizes, *, takes_few: bool) -> FormatColumn:
     elif is_heavy(node):
         columns = columns[-1:]
     columns = [column for column in columns if column.is_origin] or columns
-    return columns[0] if columns else origin_column(node)
+    return columns[0] if columns else origin
+
+
+def _reads_private_input(node: Node) -> bool:
+    """Tell whether a node reads an input of the model that lies in a private layout."""
+    return any(source is not None and _is_given_so(source) for source in node.inputs)
+
+
+def _is_given_so(source: NodeOut) -> bool:
+    return source.node.type == "Data" and is_private(source.desc.format)
 
 
 def _few_channels(columns: list[FormatColumn], *, takes_few: bool) -> list[FormatColumn]:
@@ -77,7 +89,7 @@ def _few_channels(columns: list[FormatColumn], *, takes_few: bool) -> list[Forma
 def _following_inputs(node: Node, columns: list[FormatColumn]) -> list[FormatColumn]:
     """Keep the columns that take inputs of the model in the private layouts that they have, if there are any."""
     for slot, source in enumerate(node.inputs):
-        if source is not None and source.node.type == "Data" and is_private(source.desc.format):
+        if source is not None and _is_given_so(source):
             same = [column for column in columns if column.inputs[slot] == source.desc.format]
             columns = same or columns
     return columns

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ge.formats import CubeSizes, cube_sizes, is_private
 from ge.graph import Format, Graph, Node, NodeIn, NodeOut
-from ge.ops.format_columns import FormatColumn, format_columns, is_heavy
+from ge.ops.format_columns import ColumnFinder, FormatColumn, is_heavy
 from ge.session import CompileSession
 from ge.tensor_memory import is_constant
 from ge.verify import UNSETTLED
@@ -49,8 +49,9 @@ class _Sides:
     def __init__(self, graph: Graph, cubes: CubeSizes) -> None:
         self._cubes = cubes
         self._columns: dict[Node, tuple[FormatColumn, FormatColumn]] = {}
+        finder = ColumnFinder(cubes)
         for node in graph:
-            choice = None if _is_fixed(node) else _two_columns(format_columns(node, cubes))
+            choice = None if _is_fixed(node) else _two_columns(finder.columns(node))
             if choice is not None:
                 self._columns[node] = choice
 

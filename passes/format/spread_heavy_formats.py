@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 from ge.formats import FRACTAL_NZ_FORMATS, HEAVY_FORMATS, CubeSizes, cube_sizes, is_private
 from ge.graph import Format, Graph, Node, NodeOut
-from ge.ops.format_columns import FormatColumn, format_columns, is_heavy
+from ge.ops.format_columns import ColumnFinder, FormatColumn, is_heavy
 from ge.session import CompileSession
 from ge.tensor_memory import is_constant
 from ge.verify import UNSETTLED
@@ -63,6 +63,7 @@ class _Spreading:
         self._cubes = cubes
         self._decided = {node for node in graph if is_heavy(node)}
         self._visited: set[tuple[NodeOut, bool]] = set()
+        self._finder = ColumnFinder(cubes)
         self._columns: dict[Node, list[FormatColumn]] = {}
         self._changed = False
 
@@ -134,7 +135,7 @@ class _Spreading:
     def _candidates(self, node: Node) -> list[FormatColumn]:
         if node not in self._columns:
             is_fixed = node.type in BOUNDARY or node.type == "TransData" or node.subgraphs or is_constant(node)
-            self._columns[node] = [] if is_fixed else format_columns(node, self._cubes)[1:]
+            self._columns[node] = [] if is_fixed else self._finder.columns(node)[1:]
         return self._columns[node]
 
     def _column(self, node: Node, slot: int, layout: Layout) -> FormatColumn | None:

@@ -12,7 +12,7 @@ from ge.formats import AXES, LITE_CUBES, SERVER_CUBES, CubeSizes, is_shown_as_st
 from ge.graph import DataType, Format, Graph, Node, TensorDesc
 from ge.graph.types import FORMAT_TEXT
 from ge.ops import lookup, registered_types
-from ge.ops.format_columns import COLUMNS, FormatColumn, format_columns, is_heavy
+from ge.ops.format_columns import COLUMNS, ColumnFinder, FormatColumn, format_columns, is_heavy
 from ge.text import parse_graph
 
 CONV = "strides=[1,1,1,1], pads=[0,0,0,0]"
@@ -406,3 +406,24 @@ def test_columns_of_any_node_are_layouts_that_its_tensors_can_have(data: st.Data
                     assert is_shown_as_stored(
                         desc.origin_shape, desc.origin_format, layout, desc.data_type, groups, cubes=cubes
                     )
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_finder_knows_the_columns_of_each_of_many_nodes(data: st.DataObject) -> None:
+    """Few types and tensors, so that some nodes are alike and others nearly so."""
+    descs = st.builds(
+        TensorDesc,
+        st.sampled_from([(2, 16, 4, 4), (2, 3, 4, 4), (16,), (32, 32)]),
+        st.sampled_from([Format.FORMAT_ND, Format.FORMAT_NCHW, Format.FORMAT_NHWC]),
+        st.sampled_from([DataType.DT_FLOAT, DataType.DT_INT8, DataType.DT_BOOL]),
+    )
+    finder, graph = ColumnFinder(), Graph()
+    for number in range(12):
+        type_ = data.draw(st.sampled_from(["Relu", "Sigmoid", "Add", "AddN", "SoftmaxV2"]))
+        count = {"Add": 2, "AddN": 3}.get(type_, 1)
+        sources = [
+            graph.add_node("Data", f"x{number}_{i}", output_descs=[data.draw(descs)]).output() for i in range(count)
+        ]
+        node = graph.add_node(type_, f"y{number}", sources, {"N": 3}, output_descs=[data.draw(descs)])
+        assert finder.columns(node) == format_columns(node)

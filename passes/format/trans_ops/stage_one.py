@@ -16,6 +16,9 @@ from passes.format.trans_ops.without_reshape_fusion import TransOpWithoutReshape
 def stage_one() -> list[Step]:
     """As few TransDatas, Casts and Transposes as the formats that were chosen need.
 
+    They run with --format_refinement=0, too, as they do not look at how formats came about: Casts and Transposes that
+    undo each other go in either case, and none of them makes a TransData where there is none.
+
     Of GE's passes of this stage these have nothing to do here:
 
     - ReshapeRemove, ReshapeRecovery: a Reshape is a view and costs nothing; where GE takes one away so that the

@@ -7,7 +7,8 @@ import pytest
 
 from ge.constant_values import ConstantValues
 from ge.formats import lay_out, lay_out_as_origin, lies_in_origin, origin_array, storage_fault, stored_array
-from ge.graph import Format, Graph, Tensor, TensorDesc
+from ge.graph import Format, Graph, Shape, Tensor, TensorDesc
+from ge.graph.tensor_desc import OpenDim, same_dim
 from ge.graph.types import FORMAT_BY_TEXT, DataType, data_type_by_short_name
 from ge.ops import infer_node
 from ge.text import parse_graph
@@ -71,6 +72,14 @@ def test_arrays_come_back_from_storage(origin: str, layout: str, groups: int) ->
     assert stored.shape == tuple(desc.shape)
     assert not lies_in_origin(desc)
     np.testing.assert_array_equal(origin_array(stored, desc), array)
+
+
+def test_open_dims_keep_their_names() -> None:
+    for name in ("batch", "other"):
+        desc = desc_of("f16[-1,16,4,4]@NCHW")
+        desc.shape = desc.origin_shape = Shape([OpenDim(name), 16, 4, 4])
+        lay_out(desc, Format.FORMAT_NC1HWC0)
+        assert same_dim(desc.shape[0], OpenDim(name))
 
 
 def test_a_permuted_array_is_a_transposed_one() -> None:
