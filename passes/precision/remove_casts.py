@@ -7,14 +7,8 @@ from typing import ClassVar
 from ge.graph import DataType, Graph, Node, NodeOut
 from ge.session import CompileSession
 from ge.tensor_memory import LOAD_TIME_CONST
+from passes.format.trans_ops.trans_op import remove
 from passes.precision.casts import is_made
-
-_MOVING = (
-    "TransData Transpose TransposeD Reshape ReFormat Squeeze SqueezeV2 SqueezeV3 Unsqueeze UnsqueezeV2 UnsqueezeV3 "
-    "ExpandDims"
-)
-_FORM_ONLY = frozenset(_MOVING.split())
-"""Operators that move elements and change none."""
 
 # type: (bits of a significand, exponent of the least and of the greatest number)
 _FLOATS = {
@@ -36,9 +30,10 @@ class RemoveCasts:
     1. Cast(x) of the type that x has: nothing.
     2. Cast(Cast(x)): one Cast, if the type between holds every value of x, or if rounding to it cannot show.
     3. Cast(Cast(x)) back to a float, when the first one is the compiler's: nothing. The model asked for no rounding.
-    4. The same with operators between that only move elements and are read by one node: they get the type of x.
 
-    What a Cast of the model loses stays lost, and so does what any Cast to integers or bool loses.
+    What a Cast of the model loses stays lost, and so does what any Cast to integers or bool loses. What stands
+    between two Casts is left to ``passes/format/trans_ops/cast_remove.py``: layouts may depend on the type. Control
+    edges of what goes are handed on.
     """
 
     name: ClassVar[str] = "remove-casts"
@@ -60,24 +55,32 @@ def _simplify(graph: Graph, cast: Node) -> bool:
     if source.desc.data_type is target:
         return _replace(graph, cast, source)
     first = source.node
-    if first.type == "Cast" and _may_clip(first):
+    if first.type != "Cast" or _may_clip(first):
         return False
-    if first.type == "Cast":
-        start = first.input(0)
-        assert start is not None
-        origin, between = start.desc.data_type, source.desc.data_type
-        if origin is target and (_holds(between, origin) or _undoes(first, origin)):
-            return _replace(graph, cast, start)
-        if _is_one_step(origin, between, target):
-            desc = cast.input_descs[0]
-            graph.set_input(cast, 0, start)
-            if desc is not None:
-                desc.data_type = origin
-                cast.input_descs[0] = desc
-            _sweep(graph, first)
-            return True
+    start = first.input(0)
+    assert start is not None
+    origin, between = start.desc.data_type, source.desc.data_type
+    is_undone = origin is target and (_holds(between, origin) or _undoes(first, origin))
+    if not is_undone and not _is_one_step(origin, between, target):
         return False
-    return _widen_chain(graph, cast)
+    for before in first.control_inputs:
+        graph.add_control(before, cast)
+    if is_undone:
+        _replace(graph, cast, start)
+    else:
+        _read(graph, cast, start)
+    if not graph.is_read(first):
+        remove(graph, first, start, [])
+    return True
+
+
+def _read(graph: Graph, cast: Node, source: NodeOut) -> None:
+    """Let a Cast read ``source``, of another type."""
+    desc = cast.input_descs[0]
+    graph.set_input(cast, 0, source)
+    if desc is not None:
+        desc.data_type = source.desc.data_type
+        cast.input_descs[0] = desc
 
 
 def _may_clip(cast: Node) -> bool:
@@ -90,53 +93,14 @@ def _undoes(first: Node, origin: DataType) -> bool:
     return is_made(first) and origin in _FLOATS and first.output_descs[0].data_type in _FLOATS
 
 
-def _widen_chain(graph: Graph, cast: Node) -> bool:
-    """Case 4: follow the producers of ``cast`` to a Cast of ours."""
-    chain: list[Node] = []
-    source = cast.input(0)
-    while source is not None and source.node.type in _FORM_ONLY and _is_single(source):
-        chain.append(source.node)
-        source = source.node.input(0)
-    if source is None or not chain or source.node.type != "Cast" or _may_clip(source.node):
-        return False
-    first, start, target = source.node, source.node.input(0), cast.output_descs[0].data_type
-    assert start is not None
-    origin = start.desc.data_type
-    is_lossless = _holds(source.desc.data_type, origin)
-    if origin is not target or not _is_single(source) or not (is_lossless or _undoes(first, origin)):
-        return False
-    graph.set_input(chain[-1], 0, start)
-    for node in reversed(chain):
-        node.output_descs[0].data_type = origin
-        for reader in node.consumers(0):
-            reader.node.take_desc(reader.index)
-    _sweep(graph, first)
-    last = cast.input(0)
-    assert last is not None
-    return _replace(graph, cast, last)
-
-
-def _is_single(out: NodeOut) -> bool:
-    return len(out.node.output_descs) == 1 and out.node.n_consumers() == 1 and not out.node.control_outputs
-
-
 def _replace(graph: Graph, cast: Node, source: NodeOut) -> bool:
     """Let the readers of ``cast`` read ``source``, which has its type. What else they want of it stays."""
-    first = cast.input(0)
     wanted = [(reader, reader.node.input_descs[reader.index]) for reader in cast.consumers()]
     graph.replace_uses(cast.output(), source)
     for reader, desc in wanted:
         reader.node.input_descs[reader.index] = desc
-    graph.remove_unread(cast)
-    if first is not None:
-        _sweep(graph, first.node)
+    remove(graph, cast, source, [reader.node for reader, _ in wanted])
     return True
-
-
-def _sweep(graph: Graph, node: Node) -> None:
-    """Remove a Cast that nobody reads any more."""
-    if node.type == "Cast" and not node.is_removed and not graph.is_read(node):
-        graph.remove_unread(node)
 
 
 def _holds(wide: DataType, narrow: DataType) -> bool:

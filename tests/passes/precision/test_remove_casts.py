@@ -120,37 +120,27 @@ def test_whatever_pairs_become_gives_the_same_numbers() -> None:
             )
 
 
-MOVED = """graph g(%x: f32[2,3]@ND) {{
-  %c = Cast(%x) {{dst_type=1{first}}}
-  %t = TransposeD(%c) {{perm=[1,0]}}
-  %u = Unsqueeze(%t) {{axes=[0]}}
-  %d = Cast(%u) {{dst_type=0}}
-  {more}
-  %y = Identity(%d)
-  return %y
-}}"""
-
-
-def test_operators_that_only_move_elements_take_the_type_back() -> None:
-    assert left(MOVED.format(first=f", {MADE}", more="")) == "t u"
-
-
-@pytest.mark.parametrize(
-    ("first", "more", "why"),
-    [
-        ("", "", "the rounding is the model's own"),
-        (f", {MADE}", "%z = Abs(%t)", "another node reads what is moved"),
-        (f", {MADE}", "%z = Abs(%c)", "another node reads what is rounded"),
-    ],
-)
-def test_they_keep_it_where_somebody_relies_on_it(first: str, more: str, why: str) -> None:
-    assert left(MOVED.format(first=first, more=more)).split()[0] == "float->float16", why
-
-
-def test_computing_operators_are_no_way_through() -> None:
-    text = MOVED.format(first=f", {MADE}", more="").replace("Unsqueeze(%t) {axes=[0]}", "Abs(%t)")
-    assert left(text) == "float->float16 t u float16->float"
-
-
 def test_the_first_cast_stays_for_its_other_readers() -> None:
     assert chain("f32", "f16", "f32", made=True, extra="%n = Neg(%c0)") == "float->float16 n"
+
+
+@pytest.mark.parametrize("extra", ["", "%n = Neg(%c0)"], ids=["both go", "one goes"])
+def test_who_reads_and_who_waits_is_as_late_as_before(extra: str) -> None:
+    text = f"""graph g(%x: f32[2,3]@ND) {{
+  %a = Neg(%x) %b = Abs(%x) %p = Exp(%x)
+  %c0 = Cast(%p) {{dst_type=1, {MADE}}} ctrl(%a)
+  %c1 = Cast(%c0) {{dst_type=0, {MADE}}} ctrl(%b)
+  %y = Identity(%c1)
+  %z = Sqrt(%x) ctrl(%c1)
+  {extra}
+  return %y, %z
+}}"""
+    graph = parse_graph(text)
+    session = CompileSession(CompileOptions(), Environment())
+    InferShapes().run(graph, session)
+    assert RemoveCasts().run(graph, session)
+    verify(graph)
+    waits = {node.name: sorted(before.name for before in node.control_inputs) for node in graph}
+    assert waits["y"] == ["a", "b"]
+    assert waits["z"] == ["a", "b", "p"]
+    assert [node.name for node in graph.nodes_of_type("Cast")] == (["c0"] if extra else [])

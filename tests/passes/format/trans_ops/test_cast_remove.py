@@ -64,6 +64,37 @@ def test_what_stands_between_gets_the_type() -> None:
     ]
 
 
+def moved(first: str = COMPILERS, more: str = "") -> list[str]:
+    """The types in which what stands between two Casts works: a Transpose and an Unsqueeze."""
+    lines = [
+        f"%c = {cast('x', 'f16', '[2,3]@ND', attrs=first)}",
+        "%t = TransposeD(%c) {perm=[1,0]} -> f16[3,2]@ND",
+        "%u = Unsqueeze(%t) {axes=[0]} -> f16[1,3,2]@ND",
+        f"%d = {cast('u', 'f32', '[1,3,2]@ND')}",
+    ]
+    graph = graph_of(*lines, *([more] if more else []), params="%x: f32[2,3]@ND", results="%d, %z" if more else "%d")
+    run(CastRemove(), graph)
+    return [node.type for node in graph.nodes_of_type("Cast")] + [
+        desc.data_type.name for node in graph if node.name in "tu" for desc in node.output_descs
+    ]
+
+
+def test_operators_that_only_move_elements_take_the_type_back() -> None:
+    assert moved() == ["DT_FLOAT", "DT_FLOAT"]
+
+
+@pytest.mark.parametrize(
+    ("first", "more"),
+    [
+        pytest.param("", "", id="the rounding is the model's own"),
+        pytest.param(COMPILERS, "%z = Abs(%t) -> f16[3,2]@ND", id="another node reads what is moved"),
+        pytest.param(COMPILERS, "%z = Abs(%c) -> f16[2,3]@ND", id="another node reads what is rounded"),
+    ],
+)
+def test_they_keep_it_where_somebody_relies_on_it(first: str, more: str) -> None:
+    assert moved(first, more) == ["Cast", "Cast", "DT_FLOAT16", "DT_FLOAT16"]
+
+
 def test_the_longest_way_back_goes_and_the_rest_stays() -> None:
     steps = ["f64", "f32", "f16", "f32", "f16", "bf16"]
     names = ["x", *"abcdef"]
