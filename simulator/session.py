@@ -81,7 +81,8 @@ class InferSession:
 
     ``model_path`` is the path of an .om file or an ``OfflineModel``. ``device_id`` is accepted for compatibility: there
     is one device, the CPU. ``loop`` repeats every run. ``threads`` bounds the threads of
-    matrix products (``None``: all usable cores). One session holds one arena: it is not re-entrant (R1060).
+    compiled kernels and matrix products (``None``: all usable cores). One session holds one arena: it is not re-entrant
+    (R1060).
 
     ``custom_ops`` names the folder with the files that declare the custom operators of the model (or an opp folder, or
     gives what :func:`ge.custom_ops.load_custom_ops` has loaded); no other session sees them. Without it an

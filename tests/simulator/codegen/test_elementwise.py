@@ -13,7 +13,7 @@ from simulator.codegen.compiler import BUILDERS
 from simulator.codegen.formulas import CHOICES
 from tests.simulator.codegen.compilers import LEVELS, compiler
 from tests.simulator.differential import check_kernel
-from tests.simulator.storage_model import check_stored, uniform
+from tests.simulator.storage_model import NDC1HWC0, NZ, check_stored, uniform
 
 TYPES = [np.float32, np.float16, ml_dtypes.bfloat16]
 BINARY = {"Add", "AddV2", "Div", "Maximum", "Minimum", "Mul", "RealDiv", "SquaredDifference", "Sub"}
@@ -103,6 +103,14 @@ def test_operands_with_one_number_per_channel_in_blocks(c: int) -> None:
 def test_what_zeros_become_is_cleared_from_the_padding(type: str, c: int) -> None:
     for dtype in TYPES:
         check_stored(type, [uniform(2, c, 3, 5, dtype=dtype)], compiler=compiler())
+
+
+@pytest.mark.parametrize("c", [1, 17, 32])
+@pytest.mark.parametrize("type", ["Add", "Exp", "Relu", "Tanh"])
+def test_matrices_and_volumes(type: str, c: int) -> None:
+    for dtype in TYPES:
+        check_stored(type, operands(type, (2, c, 40), dtype), layout=NZ, compiler=compiler())
+        check_stored(type, operands(type, (2, c, 3, 2, 5), dtype), layout=NDC1HWC0, compiler=compiler())
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, -0.0, 1e-40])
