@@ -78,9 +78,9 @@ class RunLoop:
     """What runs of all models have in common: one at a time, so many threads, times.
 
     ``threads`` is the number of threads that compiled kernels and matrix products may use; ``None`` means all usable
-    cores. ``times`` are the milliseconds of all runs, without copying in and out, without dumping, and without counting overflows, which
-    models with float16 or bfloat16 results do. Subclasses say how feeds are taken, what is computed and what is given
-    back.
+    cores. ``times`` are the milliseconds of all runs, without copying in and out, without dumping, and without counting
+    overflows, which models with float16 or bfloat16 results do. Subclasses say how feeds are taken, what is computed
+    and what is given back.
     """
 
     def __init__(self, threads: int | None = None, name: str = "model") -> None:
