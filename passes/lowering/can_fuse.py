@@ -141,7 +141,8 @@ class _Fusion:
     def _stored(self, pair: Pair) -> list[NodeOut]:
         """Return the results of the first kernel that somebody else needs."""
         node = pair.first.node
-        results = set(self.graph.outputs)
+        # with a NetOutput, results of the graph have a reader like others
+        results = set(self.graph.outputs) if self.graph.net_output() is None else set()
         return [
             tensor for index, tensor in enumerate(pair.first.results)
             if node.output(index) in results or any(r.node is not pair.second.node for r in node.consumers(index))

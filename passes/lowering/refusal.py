@@ -38,7 +38,6 @@ class Rule(Enum):
     SCALAR_KERNEL = "scalar-kernel"
     EMISSION = "emission"
     VIEW_ALONE = "view-alone"
-    EXTERN_SIBLING = "extern-sibling"
     LIFTED = "lifted"
 
 

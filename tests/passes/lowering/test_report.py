@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import textwrap
+from pathlib import Path
 
 import pytest
 
+from ge.ascir import parse_asc_graph, print_asc_graph
 from ge.options import CompileOptions, Environment
 from ge.session import CompileSession
 from passes.lowering.fuse_loops import FuseLoops
+from passes.lowering.kernel_rules import NotFused
+from passes.lowering.refusal import Rule
 from passes.lowering.report import fusion_report, report_text
 from tests.passes.lowering.lowered import graph_of, wiring
 
@@ -106,3 +111,17 @@ def test_bodies_are_fused_too() -> None:
         ["autofuse_pointwise_0_Abs_Neg = AscBackend(tx)"],
         ["autofuse_pointwise_1_Neg_Abs = AscBackend(ex)"],
     ]
+
+
+def test_the_page_names_every_rule() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "lowering.md").read_text(encoding="utf-8")
+    for rule in Rule:
+        assert rule.value in page or rule is Rule.LIFTED, rule
+    for code in NotFused:
+        assert code.value in page
+
+
+def test_the_program_on_the_page_is_canonical() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "lowering.md").read_text(encoding="utf-8")
+    shown = textwrap.dedent(page[page.index("    ascgraph 1") : page.index("\n\nWhat CANN does")] + "\n")
+    assert print_asc_graph(parse_asc_graph(shown)) == shown
