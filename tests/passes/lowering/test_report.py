@@ -13,9 +13,10 @@ from ge.options import CompileOptions, Environment
 from ge.session import CompileSession
 from passes.lowering.fuse_loops import FuseLoops
 from passes.lowering.kernel_rules import NotFused
+from passes.lowering.lower_model import lower_model
 from passes.lowering.refusal import Rule
-from passes.lowering.report import fusion_report, report_text
-from tests.passes.lowering.lowered import graph_of, wiring
+from passes.lowering.report import fusion_report, kernel_report, report_text
+from tests.passes.lowering.lowered import HOST, chain, graph_of, wiring
 
 TEXT = """
 graph net(%x: f32[2,8]@ND, %y: f32[8]@ND) {
@@ -125,3 +126,13 @@ def test_the_program_on_the_page_is_canonical() -> None:
     page = (Path(__file__).parents[3] / "docs" / "lowering.md").read_text(encoding="utf-8")
     shown = textwrap.dedent(page[page.index("    ascgraph 1") : page.index("\n\nWhat CANN does")] + "\n")
     assert print_asc_graph(parse_asc_graph(shown)) == shown
+
+
+def test_a_chain_of_cheap_operators_moves_a_fifth_at_most() -> None:
+    graph = graph_of(
+        chain("Abs", "Neg", "Relu", "Sqrt", "Square", "Abs", "Neg", "Relu", "Sqrt", "Square", "Abs", "Neg")
+    )
+    [fused] = lower_model(graph, HOST)
+    [kernel] = [kernel_report(fused, kernel) for kernel in fused.kernels.values()]
+    assert len(kernel.operators) == 12
+    assert (kernel.read + kernel.written) * 5 <= kernel.unfused
