@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ge.graph import DataType, Graph, Node, NodeOut, Tensor
+from ge.graph import DataType, Graph, Node, NodeOut, Tensor, TensorDesc
 from ge.graph.types import numpy_dtype
 from ge.mapped_file import note_read
 from ge.ops.cast import CLIP, NARROW_LIMITS, convert, in_range
 from ge.ops.registry import Array
+from ge.passes.origins import OUTPUT_ATTRS
 from ge.tensor_memory import LOAD_TIME_CONST
 
 ORIGINAL_NAMES = "_datadump_original_op_names"
@@ -25,8 +26,7 @@ def is_made(cast: Node) -> bool:
 
 def add_cast(graph: Graph, source: NodeOut, dtype: DataType, *, clips: bool = False) -> NodeOut:
     """Add a Cast of ``source`` to ``dtype`` behind it. One over a load-time constant is one itself, and may clip."""
-    desc = source.desc.copy()
-    desc.data_type = dtype
+    desc = _desc_of(source, dtype)
     attrs: dict[str, Any] = {"dst_type": int(dtype), ORIGINAL_NAMES: []}
     if source.node.attrs.get(LOAD_TIME_CONST):
         attrs[LOAD_TIME_CONST] = True
@@ -34,6 +34,14 @@ def add_cast(graph: Graph, source: NodeOut, dtype: DataType, *, clips: bool = Fa
             attrs[CLIP] = True
     name = graph.unique_name(f"{source.node.name}_{source.index}_Cast")
     return graph.add_node("Cast", name, [source], attrs, output_descs=[desc]).output()
+
+
+def _desc_of(source: NodeOut, dtype: DataType) -> TensorDesc:
+    """Describe ``source`` in another type. That is no tensor of the model."""
+    desc = source.desc.copy()
+    desc.data_type = dtype
+    desc.attrs = {name: value for name, value in desc.attrs.items() if name not in OUTPUT_ATTRS}
+    return desc
 
 
 class ConvertedConstants:
@@ -52,9 +60,7 @@ class ConvertedConstants:
         if key not in self._arrays:
             self._arrays[key] = old, self._convert(source.node.name, old, dtype)
         tensor = Tensor.of(self._arrays[key][1])
-        desc = source.desc.copy()
-        desc.data_type = dtype
-        tensor.desc = desc
+        tensor.desc = _desc_of(source, dtype)
         made = graph.add_const(graph.unique_name(f"{source.node.name}_Cast"), tensor)
         self._arrays[key] = old, tensor.array
         made.node.attrs[ORIGINAL_NAMES] = []

@@ -24,6 +24,7 @@ from ge.ops.precision import (
     mix_colour,
 )
 from ge.ops.registry import InferContext, Misfit, OpDef, ValueOf
+from ge.passes.origins import OUTPUT_TYPE as MODEL_TYPE
 from ge.precision_files import CustomTypes
 from ge.session import CompileSession
 from ge.tensor_memory import is_constant
@@ -44,7 +45,8 @@ class ChoosePrecision:
        dimensions, and costs nothing in others. Inputs and results of the model and of bodies keep theirs too.
     3. Operators that take any type take what comes (Cast, Shape, IsNan).
     4. A cube operator that may give its fp32 sums gets ``_x_output_type``.
-    5. --customize_dtypes beats all of this; a type that the node cannot have is E20001.
+    5. Outputs whose type changes note that of the model, in which data dumps show them.
+    6. --customize_dtypes beats all of this; a type that the node cannot have is E20001.
     """
 
     name: ClassVar[str] = "choose-precision"
@@ -140,6 +142,8 @@ class _Choice:
             if desc is not None and dtype is not None:
                 desc.data_type = dtype
         for desc, dtype in zip(node.output_descs, made, strict=False):
+            if dtype is not desc.data_type:
+                desc.attrs.setdefault(MODEL_TYPE, desc.data_type.name)
             desc.data_type = dtype
         if is_wide:
             node.attrs[OUTPUT_TYPE] = int(FP32)

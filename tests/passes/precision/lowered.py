@@ -7,6 +7,7 @@ from typing import Any
 from ge.graph import Graph
 from ge.graph_inference import infer_graph
 from ge.options import CompileOptions, Environment
+from ge.passes.origins import OUTPUT_TYPE
 from ge.session import CompileSession
 from ge.text import parse_graph, print_graph
 from ge.verify import verify
@@ -32,7 +33,9 @@ def lower(graph: Graph, mode: str = "fp16", soc_version: str = "Ascend910B1", **
 
 
 def lowered(text: str, mode: str = "fp16", **options: Any) -> str:
-    """Return the text of a graph behind the precision passes, without the attribute that compiler-made nodes have."""
+    """Return the text of a graph behind the precision passes, without the notes for data dumps."""
     graph = parse_graph(text)
     lower(graph, mode, **options)
+    for desc in [desc for part in graph.all_graphs() for node in part for desc in node.output_descs]:
+        desc.attrs.pop(OUTPUT_TYPE, None)
     return print_graph(graph).replace(", _datadump_original_op_names=[]", "")

@@ -308,3 +308,28 @@ def test_changed_mix_lists(changes: MixListChanges, expected: str) -> None:
 )  # fmt: skip
 def test_chips_with_bf16(soc_version: str, expected: bool) -> None:
     assert has_bf16(soc_version) == expected
+
+
+def test_outputs_note_the_type_of_the_model() -> None:
+    """A tensor that is of the model's type, and one that the compiler adds, say nothing."""
+    graph = parse_graph("""graph g(%x: f32[4]@ND, %k: i32[4]@ND) {
+  %a = Exp(%x)
+  %b = Neg(%k)
+  %c = Cast(%a) {dst_type=0}
+  %y = Log(%a)
+  return %y, %b, %c
+}""")
+    lower(graph)
+    types = {
+        node.name: (desc.data_type.name, desc.attrs.get("_datadump_origin_data_type"))
+        for node in graph
+        for desc in node.output_descs
+    }
+    made = {name: found for name, found in types.items() if "_Cast" in name}
+    assert {name: types[name] for name in "abcy"} == {
+        "a": ("DT_FLOAT16", "DT_FLOAT"),
+        "b": ("DT_INT32", None),
+        "c": ("DT_FLOAT", None),
+        "y": ("DT_FLOAT16", "DT_FLOAT"),
+    }
+    assert made == {"x_0_Cast": ("DT_FLOAT16", None), "y_0_Cast": ("DT_FLOAT", None)}
