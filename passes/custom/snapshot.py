@@ -35,8 +35,11 @@ def _add_node(content: list[object], node: Node) -> None:
     content += (node, node.name, node.type, len(node.inputs), len(node.output_descs))
     content += node.inputs
     content += node.control_inputs
-    for desc in node.output_descs:
-        content += (desc.shape, desc.format, desc.sub_format, desc.data_type, desc.origin_shape, desc.origin_format)
+    for desc in (*node.output_descs, *node.input_descs):
+        if desc is not None:
+            content += (desc.shape, desc.format, desc.sub_format, desc.data_type, desc.origin_shape, desc.origin_format)
+            if desc.attrs:
+                _add_attrs(content, desc.attrs)
     content += node.subgraphs
     _add_attrs(content, node.attrs)
 

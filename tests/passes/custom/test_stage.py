@@ -11,7 +11,7 @@ from ge.errors import ReportedError
 from ge.es import GraphBuilder
 from ge.es.all import Abs, ConcatV2, Exp, Maximum, Neg, Relu, Split
 from ge.fusion_switches import FusionSwitches, parse_switch_list
-from ge.graph import DataType, Graph, Tensor, TensorDesc
+from ge.graph import DataType, Format, Graph, Tensor, TensorDesc
 from ge.options import CompileOptions, Environment
 from ge.passes import (
     DecomposePass,
@@ -504,8 +504,9 @@ def _register_meddler(kind: type, meddle: Callable[[Graph], None]) -> None:
         lambda graph: graph.find("b").set_attr("_note", 1),
         lambda graph: graph.add_control_edge(graph.find("x"), graph.find("b")),
         lambda graph: graph.rename(graph.find("b"), "c"),
+        lambda graph: graph.find("b").update_output_desc(0, TensorDesc([4], origin_format=Format.FORMAT_NCHW)),
     ],
-    ids=["type", "attribute", "control edge", "name"],
+    ids=["type", "attribute", "control edge", "name", "descriptor"],
 )
 def test_a_legal_change_that_is_not_told_is_taken_with_a_warning(change: Callable[[Graph], None]) -> None:
     def run(graph: Graph) -> int:
