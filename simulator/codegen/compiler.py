@@ -84,7 +84,7 @@ class Compiler:
                 if made is not None and wanted is not None:
                     _compare(request, compiled, index, made, wanted)
 
-        return replace(compiled, name=f"{compiled.name}+verify", run=run, bind=None)
+        return compiled.within(run, name=f"{compiled.name}+verify")
 
 
 def _compare(request: KernelRequest, compiled: Kernel, index: int, made: Array, wanted: Array) -> None:

@@ -11,6 +11,7 @@ from typing import Protocol
 import llvmlite
 from llvmlite import binding
 
+import ge
 from simulator.codegen.emission import Emitter
 from simulator.codegen.host import Host
 from simulator.codegen.object_cache import ObjectCache
@@ -60,7 +61,7 @@ class Engine:
     def _key(self, code: Code) -> str:
         parts = (
             type(code).__module__, repr(code), self.host.triple, self.host.cpu, self.host.features,
-            llvmlite.__version__, str(OPTIMISATION), sources_digest(),
+            llvmlite.__version__, str(OPTIMISATION), ge.__version__, sources_digest(),
         )  # fmt: skip
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
