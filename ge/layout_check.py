@@ -34,7 +34,7 @@ def layout_fault(node: Node) -> str:
     if node.type in _GIVEN or node.type in FUSED_TYPES:
         return ""
     if node.type == "NetOutput":
-        return _result_fault(node)
+        return result_fault(node)
     return _column_fault(node)
 
 
@@ -55,15 +55,26 @@ def _column_fault(node: Node) -> str:
     return f"it cannot work with the layouts {inputs} -> {outputs}: it has no such column"
 
 
-def _result_fault(node: Node) -> str:
-    """A result lies as its origin view says unless the user has chosen another layout."""
+def result_fault(node: Node) -> str:
+    """Return which result of a NetOutput lies in a layout that the user has not chosen; empty when all lie as they
+    must: as their origin view says unless the user has chosen another layout."""
     for slot, desc in enumerate(node.input_descs):
         source = node.input(slot)
         if desc is None or source is None or lies_in_origin(source.desc):
             continue
-        if desc.attrs.get(STORAGE_FORMAT) != int(desc.format):
-            return f"result {slot} lies in {FORMAT_TEXT[desc.format]}, which nobody asked for"
+        chosen = desc.attrs.get(STORAGE_FORMAT)
+        if not isinstance(chosen, int) or chosen & 0xFF != int(source.desc.format):
+            return f"result {slot} lies in {FORMAT_TEXT[source.desc.format]}, which nobody asked for"
     return ""
+
+
+def transfer_type_fault(node: Node) -> str:
+    """Return what is wrong with the types of a node that only moves elements; empty when nothing is."""
+    source = node.input(0) if node.type in ("TransData", "ReFormat") else None
+    if source is None or source.desc.data_type is node.output_descs[0].data_type:
+        return ""
+    before, after = source.desc.data_type.name, node.output_descs[0].data_type.name
+    return f"it cannot turn {before}, which it reads of {source}, into {after}: that is for a Cast"
 
 
 def _transfer_fault(node: Node) -> str:

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from ge.constant_values import ConstantValues
 from ge.errors import ReportedError
-from ge.graph import Graph, Node, NodeOut
+from ge.graph import Graph, Node, NodeOut, TensorDesc
 from ge.graph_inference import infer_graph
+from ge.layout_check import STORAGE_FORMAT, result_fault, transfer_type_fault
 from ge.ops import infer_node
 from ge.passes.base import PassStage
 from ge.passes.context import PassContext
@@ -87,7 +88,7 @@ class AfterOriginGraphOptimize(CustomStage):
 def run_custom_pass(descriptor: PassDescriptor, graph: Graph, session: CompileSession) -> bool:
     """Run one pass and check what it leaves; return whether it may have changed something. Raises E13028."""
     name = descriptor.pass_name
-    before, snapshot = Interface.of(graph), Snapshot.of(graph)
+    before, snapshot, layouts = Interface.of(graph), Snapshot.of(graph), _chosen_layouts(graph)
     unknown = set(missing_descs(graph))
     context = PassContext(name, options=session.options.ge_options, statistics=session.fusion, warn=session.warn)
     logger.info("custom pass %s runs at stage %s", name, descriptor.stage.value)
@@ -99,6 +100,8 @@ def run_custom_pass(descriptor: PassDescriptor, graph: Graph, session: CompileSe
     is_silent = not changed and snapshot != Snapshot.of(graph)
     if changed or is_silent:
         _check(descriptor, graph, before, unknown, session)
+        if descriptor.stage is PassStage.AFTER_ORIGIN_GRAPH_OPTIMIZE:
+            _check_layouts(name, graph, layouts)
     if is_silent:
         session.warn(
             f"custom pass {name} changes the graph although it says that it does not, or in a hook that should only "
@@ -135,6 +138,28 @@ def _check(
         raise _failed(name, f"it changes the interface: {change}")
     if descriptor.stage is not PassStage.BEFORE_INFER_SHAPE:
         _warn_of_missing(name, [out for out in bare if not out.desc.origin_shape.is_unknown_rank()], session)
+
+
+def _chosen_layouts(graph: Graph) -> dict[int, TensorDesc]:
+    """Return the results of the model, by number, for which users have chosen a layout."""
+    net_output = graph.net_output()
+    descs = [] if net_output is None else net_output.input_descs
+    return {slot: d.copy() for slot, d in enumerate(descs) if d is not None and STORAGE_FORMAT in d.attrs}
+
+
+def _check_layouts(name: str, graph: Graph, layouts: dict[int, TensorDesc]) -> None:
+    """Refuse what nothing behind the pass puts right: a result without the TransData that turned it back, a TransData
+    without the Cast beside it. A result with another producer has forgotten what its user chose, and gets it back."""
+    net_output = graph.net_output()
+    for slot, desc in layouts.items():
+        if net_output is not None and slot < len(net_output.input_descs):
+            net_output.input_descs[slot] = desc
+    for part in graph.all_graphs():
+        for node in part:
+            reason = result_fault(node) if node.type == "NetOutput" else transfer_type_fault(node)
+            if reason:
+                reason = f"graph {part.name}, node {node.name} ({node.type}): {reason}"
+                raise _failed(name, f"it leaves an illegal graph: {reason}")
 
 
 def _has_storage_formats(graph: Graph) -> bool:

@@ -384,6 +384,32 @@ def test_storage_formats_are_left_alone_by_the_checks() -> None:
     assert "leaves nodes without shapes" in target.warnings[0]
 
 
+TRANSFERRED = """graph g(%x: f16[1,32,4,4]@NCHW | [1,2,4,4,16]@NC1HWC0) {
+  %a = Abs(%x) -> f16[1,32,4,4]@NCHW | [1,2,4,4,16]@NC1HWC0
+  %c = Cast(%a) {dst_type=0} -> f32[1,32,4,4]@NCHW | [1,2,4,4,16]@NC1HWC0
+  %t = TransData(%c) {src_format="NC1HWC0", dst_format="NCHW"} -> f32[1,32,4,4]@NCHW
+  %out:0 = NetOutput(%t)
+  return %t
+}"""
+
+
+@pytest.mark.parametrize(
+    ("removed", "reason"),
+    [
+        ("t", "graph g, node out (NetOutput): result 0 lies in NC1HWC0, which nobody asked for"),
+        ("c", "node t (TransData): it cannot turn DT_FLOAT16, which it reads of a:0, into DT_FLOAT"),
+    ],
+)
+def test_what_moves_or_casts_a_result_cannot_be_taken_away(removed: str, reason: str) -> None:
+    def take_away(graph: Graph) -> None:
+        node = graph.find(removed)
+        for end in list(node.consumers(0)):
+            graph.set_input(end.node, end.index, node.input(0))
+        graph.remove_unread(node)
+
+    assert reason in failure(take_away, TRANSFERRED, AfterOriginGraphOptimize)
+
+
 # -- the whole pipeline ------------------------------------------------------------------------------------------------
 def test_what_becomes_of_constants_is_folded() -> None:
     """A constant that a pass splits is split when the model is compiled."""
