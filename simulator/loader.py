@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -439,4 +439,4 @@ def _staged(kernel: Kernel, inputs: Sequence[Array | None]) -> Kernel:
         kernel.run(tuple(copies), outputs, scratch)
 
     name = f"{kernel.name}+staging"
-    return replace(kernel, name=name, run=run, scratch_bytes=end, is_in_place_safe=True, bind=None)
+    return kernel.within(run, name=name, scratch_bytes=end, is_in_place_safe=True)

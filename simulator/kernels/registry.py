@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -71,6 +71,10 @@ class Kernel:
     product_size: int = 0
     bind: Callable[[Inputs, Outputs, Array], Sequence[Any]] | None = None
     """Kernels that are compiled return their jobs (:class:`simulator.codegen.jobs.Job`) for memory that stays."""
+
+    def within(self, run: Run, **changes: Any) -> Kernel:
+        """Return this kernel with ``run``, which calls this one's, in its place: never its jobs alone."""
+        return replace(self, run=run, bind=None, **changes)
 
 
 class KernelCompiler(Protocol):

@@ -140,7 +140,7 @@ def _with_vector(request: KernelRequest, type: str, extra: dict[str, object]) ->
             lay_out(inputs[1], laid)
         found.run((inputs[0], laid), outputs, take_inner(scratch))
 
-    return replace(found, name=f"{request.type.lower()}-blocks", run=run, scratch_bytes=layout.size)
+    return found.within(run, name=f"{request.type.lower()}-blocks", scratch_bytes=layout.size)
 
 
 def _laid(lanes: _Lanes, elements: int) -> Callable[[Array, Array], None]:

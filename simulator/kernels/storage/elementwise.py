@@ -77,7 +77,7 @@ def plain_kernel(request: KernelRequest, shapes: Sequence[Sequence[int]]) -> Ker
             np.copyto(operands[slot], inputs[slot])
         own.run(operands, outputs, scratch)
 
-    return replace(inner, run=run, scratch_bytes=layout.size)
+    return inner.within(run, scratch_bytes=layout.size)
 
 
 def _over_storage(request: KernelRequest, shapes: Sequence[Sequence[int]]) -> KernelRequest:

@@ -176,4 +176,4 @@ def clearing(inner: Kernel, outputs: Sequence[TensorDesc]) -> Kernel:
             if clear is not None and result is not None:
                 clear(result)
 
-    return replace(inner, run=run)
+    return inner.within(run)

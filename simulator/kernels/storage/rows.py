@@ -7,7 +7,7 @@ by the plain kernel, and copied back; no tensor is ever laid out anew as a whole
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -143,7 +143,7 @@ def _by_rows(
             return None
         kernels[size * behind] = found
     take = layout.take([max(found.scratch_bytes for found in kernels.values())], np.uint8)
-    own = {rows: replace(found, run=_within(found, take)) for rows, found in kernels.items()}
+    own = {rows: found.within(_within(found, take)) for rows, found in kernels.items()}
     return own.__getitem__
 
 

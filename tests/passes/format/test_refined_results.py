@@ -33,7 +33,7 @@ def results(
     assert session.warnings == []
     is_private_somewhere = any(is_private(desc.format) for node in model.graph for desc in node.output_descs)
     assert is_private_somewhere == (is_refined and ("Conv2D(" in text or "MaxPool" in text or "allow_nz" in text))
-    return list(InferSession(0, model).infer(inputs))
+    return list(InferSession(0, model, debug=is_refined).infer(inputs))  # debug: padding is checked after each step
 
 
 def assert_same(text: str, side: dict[str, Array], inputs: list[Array], rtol: float, **options: bool) -> None:
@@ -175,3 +175,37 @@ def test_so_it_is_in_every_result_of_a_network(monkeypatch: pytest.MonkeyPatch, 
     copied = copy_bytes_from_now_on(monkeypatch)
     assert min(errors()) > 10 * tolerance
     assert len(copied) == sum(node.type == "TransData" for node in model.graph)
+
+
+COMPUTED_OPERANDS = {
+    "a bias for blocks of channels": (
+        """graph g(%x: f32[2,3,6,5]@ND, %v: f32[7]@ND, %w: f32[7,3,3,3]@ND) {
+          %a = Conv2D(%x, %w) {strides=[1,1,1,1], pads=[1,1,1,1], data_format="NCHW"}
+          %b = Exp(%v)
+          %c = BiasAdd(%a, %b) {data_format="NCHW"}
+          %y = Sigmoid(%c)
+          return %y
+        }""",
+        [(2, 3, 6, 5), (7,), (7, 3, 3, 3)],
+    ),
+    "matrices whose padding would become 1": (
+        """graph g(%x: f32[18,33]@ND, %w: f32[33,21]@ND, %v: f32[21,5]@ND) {
+          %a = MatMulV2(%x, %w) {allow_nz=true}
+          %b = Exp(%a)
+          %y = MatMulV2(%b, %v) {allow_nz=true}
+          return %y
+        }""",
+        [(18, 33), (33, 21), (21, 5)],
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["on", "off"])
+@pytest.mark.parametrize("name", COMPUTED_OPERANDS)
+def test_kernels_around_others(name: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a kernel does around another one is done for the memory that stays, too."""
+    monkeypatch.setenv("ATC_CODEGEN", mode)
+    text, shapes = COMPUTED_OPERANDS[name]
+    numbers = np.random.default_rng(5)
+    inputs = [(numbers.standard_normal(shape) / 2).astype(np.float32) for shape in shapes]
+    assert_same(text, {}, inputs, 1e-5)
