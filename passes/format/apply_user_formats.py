@@ -7,10 +7,15 @@ from typing import ClassVar
 from ge.errors import ReportedError
 from ge.formats import (
     AXES,
+    FRACTAL_NZ_FORMATS,
+    GROUPED_FORMATS,
+    ORIGIN_FORMATS,
     CubeSizes,
     LayoutError,
     PackedFormat,
+    can_transfer,
     cube_sizes,
+    is_origin_layout,
     is_private,
     lay_out,
     lies_in_origin,
@@ -183,6 +188,12 @@ def _contradiction(wanted: TensorDesc, packed: PackedFormat, dims: list[int], cu
     origin = f"{wanted.origin_shape} in {FORMAT_TEXT[wanted.origin_format]}"
     if is_private(packed.primary) and wanted.origin_format not in AXES and packed.primary not in _MATRIX_LAYOUTS:
         return f"{FORMAT_TEXT[packed.primary]} is made from named axes, and nobody says what those of {origin} are"
+    if not _is_known(packed.primary, wanted.origin_format):
+        return f"no layout {FORMAT_TEXT[packed.primary]} is known of {origin}"
+    if packed.primary in FRACTAL_NZ_FORMATS and len(wanted.origin_shape) < 2:
+        return f"{FORMAT_TEXT[packed.primary]} holds matrices, and {origin} is none"
+    if packed.is_grouped and packed.primary not in GROUPED_FORMATS:
+        return f"{FORMAT_TEXT[packed.primary]} does not depend on groups, {packed.groups} are given"
     if packed.c0 and packed.c0 != cubes.block_length(packed.primary, wanted.data_type):
         found = cubes.block_length(packed.primary, wanted.data_type)
         return (
@@ -193,9 +204,13 @@ def _contradiction(wanted: TensorDesc, packed: PackedFormat, dims: list[int], cu
     return storage_fault(wanted, cubes)
 
 
-_MATRIX_LAYOUTS = frozenset(
-    {Format.FORMAT_FRACTAL_NZ, Format.FORMAT_FRACTAL_NZ_C0_16, Format.FORMAT_FRACTAL_NZ_C0_32, Format.FORMAT_FRACTAL_ZZ}
-)
+_MATRIX_LAYOUTS = frozenset({*FRACTAL_NZ_FORMATS, Format.FORMAT_FRACTAL_ZZ})
+
+
+def _is_known(layout: Format, origin_format: Format) -> bool:
+    """Tell whether elements of tensors in an origin format have places in a layout."""
+    is_origin = layout in ORIGIN_FORMATS and is_origin_layout(layout, origin_format)
+    return is_origin or can_transfer(origin_format, layout)
 
 
 def _storage_format(value: object, owner: str) -> PackedFormat:

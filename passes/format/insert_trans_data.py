@@ -9,6 +9,7 @@ from ge.errors import ReportedError
 from ge.formats import FRACTAL_NZ_FORMATS, can_transfer, cube_sizes, is_origin_layout, is_private, lay_out
 from ge.graph import Format, Graph, Node, NodeIn, NodeOut, TensorDesc
 from ge.graph.types import FORMAT_TEXT
+from ge.layout_check import STORAGE_FORMAT
 from ge.session import CompileSession
 from ge.tensor_memory import LOAD_TIME_CONST, is_constant
 from ge.verify import UNSETTLED
@@ -25,7 +26,8 @@ class InsertTransData:
     3. All readers of a tensor that want the same layout read one TransData; what lies in the wanted layout before a
        TransData that is there already is read from there.
     4. Behind a constant computed at load, a TransData is one too.
-    5. What the pass makes stands for no operator of the user's model: ``_datadump_original_op_names`` is empty.
+    5. A result for which its user wants its axes in another order (NHWC of NCHW) gets one as well.
+    6. What the pass makes stands for no operator of the user's model: ``_datadump_original_op_names`` is empty.
 
     Afterwards both ends of every edge agree, and ``_descs_unsettled`` goes. Raises E19999 for layouts that no TransData
     connects: a fault of whoever chose them.
@@ -76,7 +78,7 @@ class _Reconciling:
         if source is None or wanted is None:
             return False
         found = source
-        for storage in self._hops(source.desc, wanted):
+        for storage in self._hops(source.desc, wanted, is_result=end.node.type == "NetOutput"):
             found = self._stored(found, storage, end)
         if found != source:
             self._graph.set_input(end.node, end.index, found)
@@ -85,13 +87,19 @@ class _Reconciling:
         take_layout(wanted, found.desc)
         return found != source
 
-    def _hops(self, made: TensorDesc, wanted: TensorDesc) -> Iterator[_Storage]:
+    def _hops(self, made: TensorDesc, wanted: TensorDesc, *, is_result: bool) -> Iterator[_Storage]:
         """Yield the storages that a tensor goes through from what is made to what is wanted."""
         named = wanted.origin_format if _depends_on_names(wanted.format) else made.origin_format
         is_made_in_origin = is_origin_layout(made.format, made.origin_format)
         if not is_private(wanted.format):
+            is_chosen = is_result and STORAGE_FORMAT in wanted.attrs
+            is_chosen &= not is_origin_layout(wanted.format, made.origin_format)
+            if is_chosen and made.format == wanted.format:
+                return
             if not is_made_in_origin:
                 yield _Storage(made.origin_format, 0, made.origin_format)
+            if is_chosen:  # a result with its axes in another order
+                yield _Storage(wanted.format, 0, made.origin_format)
             return
         is_same = (made.format, made.sub_format) == (wanted.format, wanted.sub_format)
         if is_same and (made.origin_format == named or not _depends_on_names(wanted.format)):

@@ -204,6 +204,23 @@ def test_a_custom_pass_asks_for_layouts(tmp_path: Path) -> None:
     assert not y[..., 4:].any()
 
 
+@pytest.mark.parametrize("refinement", ["0", "1"])
+@pytest.mark.parametrize(
+    ("layout", "name", "order"), [(1, "NHWC", (0, 2, 3, 1)), (14, "CHWN", (1, 2, 3, 0)), (16, "HWCN", (2, 3, 1, 0))]
+)
+def test_a_custom_pass_asks_for_another_order_of_axes(
+    tmp_path: Path, layout: int, name: str, order: tuple[int, ...], refinement: str
+) -> None:
+    x = image(17).astype(np.float32)
+    wanted = expected(network(17, 33), x).transpose(order)
+    model = compiled_with_pass(tmp_path, layout, list(wanted.shape), format_refinement=refinement)
+    session = InferSession(0, model)
+    [result] = session.get_outputs()
+    assert (result.shape, result.format) == (list(wanted.shape), name)
+    [y] = session.infer([to_blocks(x, np.inf)])
+    np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_a_custom_pass_that_asks_for_nonsense(tmp_path: Path) -> None:
     with pytest.raises(ReportedError, match=r"result y: .* has the dims \[2,33,1,1,16,16\]") as caught:
         compiled_with_pass(tmp_path, 29, [2, 33, 16, 16])

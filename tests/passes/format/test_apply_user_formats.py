@@ -137,6 +137,42 @@ def test_attributes_that_make_no_sense(attrs: str, code: str, words: list[str]) 
     assert all(word in caught.value.message for word in words), caught.value.message
 
 
+FORMATS_OF_NO_TENSOR = [*range(5, 12), 15, *range(17, 25), 26, 34, 35, *range(38, 43), *range(45, 50)]
+
+
+@pytest.mark.parametrize("layout", FORMATS_OF_NO_TENSOR)
+@pytest.mark.parametrize("desc", [IMAGE, "f32[2,3,4,4]@ND", "f32[6]@ND"])
+def test_formats_that_no_input_or_result_can_have(desc: str, layout: int) -> None:
+    attrs = f"{{storage_format={layout}, storage_shape=[]}}"
+    for graph, owner in ((relu(desc, attrs), "input x"), (relu(desc, result_attrs=attrs), "result y")):
+        with pytest.raises(ReportedError, match=owner) as caught:
+            applied(graph)
+        assert caught.value.code == "E14002"
+
+
+@pytest.mark.parametrize(
+    ("desc", "layout", "reason"),
+    [
+        (IMAGE, NC1HWC0 + (5 << 8), "NC1HWC0 does not depend on groups, 5 are given"),
+        ("f16[34]@ND", NZ, "FRACTAL_NZ holds matrices"),
+        ("f16[]@ND", NZ, "FRACTAL_NZ holds matrices"),
+    ],
+)
+def test_layouts_that_do_not_fit_the_tensor(desc: str, layout: int, reason: str) -> None:
+    with pytest.raises(ReportedError, match=reason) as caught:
+        applied(relu(desc, f"{{storage_format={layout}, storage_shape=[]}}"))
+    assert caught.value.code == "E14002"
+
+
+@pytest.mark.parametrize(("layout", "stored"), [(1, "[2,4,4,3]@NHWC"), (14, "[3,4,4,2]@CHWN"), (16, "[4,4,3,2]@HWCN")])
+def test_results_with_their_axes_in_another_order(layout: int, stored: str) -> None:
+    graph = relu(IMAGE, result_attrs=f"{{storage_format={layout}, storage_shape=[]}}")
+    assert settled(graph) == ["Relu", "TransData"]
+    assert ends(graph) == ("f32[2,3,4,4]@NCHW", f"f32{stored}")
+    attrs = f"{{storage_format={layout}, storage_shape=[]}}"
+    assert settled(relu(IMAGE, attrs, result_attrs=attrs)) == ["TransData", "Relu", "TransData"]
+
+
 def test_axes_without_names_have_no_blocks_of_channels() -> None:
     with pytest.raises(ReportedError, match="nobody says") as caught:
         applied(relu("f32[2,3,4,4]@ND", f"{{storage_format={NC1HWC0}, storage_shape=[]}}"))
