@@ -164,3 +164,11 @@ def test_bias_add(c: int) -> None:
 
 def test_every_builder_can_be_asked_for_types_that_exist() -> None:
     assert all(lookup(name) is not None for name in BUILDERS)
+
+
+def test_numpy_kernels_around_compiled_ones_keep_their_own_part() -> None:
+    """A bias that only a run knows is laid out by numpy, and added by a compiled loop."""
+    inputs = [uniform(2, 20, 3, 5), uniform(20, seed=1)]
+    check_stored("BiasAdd", inputs, {"data_format": "NCHW"}, compiler=compiler())
+    inputs[1] = np.abs(inputs[1])
+    check_stored("PRelu", inputs, compiler=compiler())
