@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ge.graph import Graph, Node, NodeOut, Tensor
+from ge.passes.origins import IS_MULTI_OP, OUTPUT_INDEX, OUTPUT_NAME
 from parsers.knowledge import Array, Knowledge
 
 if TYPE_CHECKING:
@@ -77,6 +78,18 @@ class GeNodes:
             count += 1
             name = f"{stem}_{count}"
         return name
+
+
+def note_parts(name: str, parts: Iterable[Node], results: Sequence[NodeOut | None]) -> None:
+    """Note on the nodes that together do what node ``name`` of the model does which of their outputs are its own."""
+    computing = {part for part in parts if part.type != "Const"}
+    if len(computing) < 2:
+        return
+    for part in computing:
+        part.attrs[IS_MULTI_OP] = True
+    for index, out in enumerate(results):
+        if out is not None and out.node in computing and OUTPUT_NAME not in out.desc.attrs:
+            out.desc.attrs.update({OUTPUT_NAME: name, OUTPUT_INDEX: index})
 
 
 def as_list(mapped: Mapped) -> list[NodeOut | None]:

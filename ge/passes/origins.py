@@ -118,13 +118,15 @@ def record_outputs(new: Iterable[Node], pairs: Iterable[tuple[NodeOut, NodeOut]]
     for old, out in pairs:
         if out.node in made and OUTPUT_NAME not in out.desc.attrs:
             out.desc.attrs.update(_tensor_of(old))
+            if old.node.attrs.get(IS_MULTI_OP) and OUTPUT_NAME not in out.desc.attrs:
+                out.node.attrs[IS_MULTI_OP] = True  # it still gives what others make a tensor of the model of
 
 
 def _tensor_of(out: NodeOut) -> dict[str, Any]:
     """Return the attributes of an output: those that it has, or what follows from its node."""
     desc, names = out.desc, [name for name, _ in _origins_of(out.node)]
     known = {name: desc.attrs[name] for name in OUTPUT_ATTRS if name in desc.attrs}
-    if not names and OUTPUT_NAME not in known:
+    if OUTPUT_NAME not in known and (not names or out.node.attrs.get(IS_MULTI_OP)):
         return {}
     is_known = desc.origin_format < Format.FORMAT_END and desc.origin_format != Format.FORMAT_RESERVED
     default = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from onnx import SparseTensorProto
 
@@ -12,7 +13,8 @@ from ge.errors import ReportedError
 from ge.graph import Graph, Node, NodeOut, Tensor, TensorDesc
 from ge.option_grammar import Dim
 from ge.session import CompileSession
-from parsers.ge_nodes import GeNodes, NodeCount, as_list
+from parsers.ge_nodes import ORIGINAL_NAMES, GeNodes, NodeCount, as_list, note_parts
+from parsers.mapped_node import MappedNode
 from parsers.model_inputs import fed_desc
 from parsers.onnx.functions import FunctionBody, Functions, schema_body
 from parsers.onnx.mapping import find_mapping
@@ -42,6 +44,7 @@ class GraphBuilder(GeNodes):
 
     def __init__(self, context: ModelContext, graph: Graph, scope: Scope, prefix: str = "") -> None:
         super().__init__(graph, context.count, prefix)
+        self._made: list[Node] = []
         self.context = context
         self.session = context.session
         self.reader = context.reader
@@ -98,6 +101,20 @@ class GraphBuilder(GeNodes):
         return found, [value.name for value in values]
 
     # -- nodes -------------------------------------------------------------------------------------------------------
+    def add_node(
+        self,
+        n: MappedNode,
+        type: str,
+        role: str,
+        inputs: Sequence[NodeOut | None],
+        attrs: Mapping[str, Any],
+        n_outputs: int,
+    ) -> Node:
+        """Add a GE node for the node behind ``n``."""
+        node = super().add_node(n, type, role, inputs, attrs, n_outputs)
+        self._made.append(node)
+        return node
+
     def _add_node(self, node: OnnxNode, scope: Scope) -> None:
         name = self.prefix + scope.path + node.name
         results = self._results(node, name, scope)
@@ -118,13 +135,17 @@ class GraphBuilder(GeNodes):
         version = scope.opsets.version(node.domain, f"node {name} ({node.op_type})")
         schema = schema_of(node.domain, node.op_type, version)
         mapping = find_mapping(node.domain, node.op_type)
-        n = NodeBuilder(self, node, name, schema, scope)
+        n, before = NodeBuilder(self, node, name, schema, scope), len(self._made)
         try:
             if schema is not None:
                 renew(n)
             mapped = None if mapping is None else mapping(n)
             if mapped is not None:
-                return as_list(mapped)
+                results = as_list(mapped)
+                # functions that a mapping takes in have nodes of their own
+                parts = [made for made in self._made[before:] if made.attrs.get(ORIGINAL_NAMES) == [name]]
+                note_parts(name, parts, results)
+                return results
             body = None if schema is None else schema_body(schema, n.resolved(), n.inputs, version)
         except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as fault:
             # attribute values that no rule foresaw, such as an axis list of the wrong length

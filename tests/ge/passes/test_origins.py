@@ -68,6 +68,16 @@ def test_what_an_output_says_of_itself_is_handed_on() -> None:
     assert origin(fused) == {OUTPUT_NAME: "conv", OUTPUT_INDEX: 2, OUTPUT_FORMAT: "NCHW", OUTPUT_TYPE: "DT_FLOAT16"}
 
 
+def test_an_inner_output_of_several_nodes_stands_for_nothing() -> None:
+    graph = parse_graph(CHAIN)
+    relu = node(graph, "Relu")
+    relu.attrs.update({ORIGIN_NAMES: ["e"], IS_MULTI_OP: True})
+    fused = node(run(ABS_RELU, graph).graph, "Neg")
+    assert fused.attrs[ORIGIN_NAMES] == ["a", "e"]
+    assert fused.attrs[IS_MULTI_OP] is True
+    assert origin(fused) == {}
+
+
 def test_an_output_of_the_compiler_stands_for_nothing() -> None:
     graph = parse_graph(CHAIN)
     node(graph, "Relu").attrs[ORIGIN_NAMES] = []
