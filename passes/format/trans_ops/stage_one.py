@@ -6,6 +6,7 @@ from passes.driver import Step
 from passes.format.trans_ops.breadth_fusion import TransOpBreadthFusion
 from passes.format.trans_ops.cast_remove import CastRemove
 from passes.format.trans_ops.dim1_transpose_to_squeeze import Dim1TransposeToSqueeze
+from passes.format.trans_ops.narrow_trans_data import NarrowTransData
 from passes.format.trans_ops.same_transdata_breadth_fusion import SameTransdataBreadthFusion
 from passes.format.trans_ops.symmetry_elimination import TransOpSymmetryElimination
 from passes.format.trans_ops.transpose_trans_data import TransposeTransData
@@ -37,6 +38,8 @@ def stage_one() -> list[Step]:
         UnchangedTransposeRemove(),
         TransOpSymmetryElimination(),
         Dim1TransposeToSqueeze(),
+        # last: the others put TransData where they meet most of their kind
+        NarrowTransData(),
         "OptimizeStage1_2",
         "PreRunAfterOptimize1",
     ]
