@@ -136,6 +136,20 @@ def test_tensors_are_those_of_the_original(
     assert len(found) > least * sum(dumped.original is not None for dumped in dump)
 
 
+@pytest.mark.parametrize("network", ["digits", "conv_zoo"], indirect=True)
+def test_half_precision_is_shown_in_the_types_of_the_model(network: tuple[Path, Arrays], tmp_path: Path) -> None:
+    path, inputs = network
+    expected = all_outputs(path, inputs)
+    dump = dump_of(tmp_path / "om", path, inputs, precision_mode_v2="fp16")
+    found = {name: dumped.value for name, dumped in _single(dump).items() if name in expected}
+    assert {value.dtype for value in found.values()} == {np.dtype(np.float32)}
+    # the numbers are those of float16
+    assert any(np.array_equal(value, value.astype(np.float16)) and np.ptp(value) > 0 for value in found.values())
+    for name, value in found.items():
+        scale = np.abs(expected[name]).max()
+        np.testing.assert_allclose(value, expected[name], rtol=0, atol=2e-2 * scale, err_msg=str(name))
+
+
 def agrees(actual: Array, expected: Array) -> bool:
     """Within the tolerance of the project; types that GE has in place of ONNX's do not count."""
     if actual.shape != expected.shape:
