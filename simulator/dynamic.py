@@ -22,7 +22,7 @@ from simulator.kernels import Kernel
 from simulator.kernels.registry import Array
 from simulator.loader import RunnableModel, output_names
 from simulator.operator_call import OperatorCall, Prepare, Value
-from simulator.overflow import OverflowCounter, is_narrow
+from simulator.overflow import OverflowCounter, is_narrow, unread_outputs
 
 ABSENT = -1
 """Number of the value behind an input that is not connected, or an output that nobody reads."""
@@ -145,7 +145,8 @@ class DynamicExecutor(RunLoop):
         if self.observer is not None:
             self.observer.after(node.name, inputs, made)
         if self.overflow is not None:
-            self.overflow.after(node.name, node.type, inputs, made, is_call=bool(node.subgraphs))
+            is_call, unread = bool(node.subgraphs), unread_outputs(node)
+            self.overflow.after(node.name, node.type, inputs, made, is_call=is_call, unread=unread)
         if self.after_step is not None:
             self.after_step(node, made)
 

@@ -229,7 +229,7 @@ class Executor(RunLoop):
                     observer.after(step.node, step.inputs, step.outputs)
                 if overflow is not None:
                     is_call = step.control is not None
-                    overflow.after(step.node, step.type, step.inputs, step.outputs, is_call=is_call)
+                    overflow.after(step.node, step.type, step.inputs, step.outputs, is_call=is_call, unread=step.unread)
                 if self.after_step is not None:
                     self.after_step(step)
         except ReportedError:

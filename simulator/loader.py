@@ -28,6 +28,7 @@ from simulator.control import Body, BoundCall, Control, control_of
 from simulator.kernels import Kernel
 from simulator.kernels.registry import Array, KernelCompiler
 from simulator.kernels.storage.layout import padding_clearer
+from simulator.overflow import unread_outputs
 from simulator.steps import Step, run_plainly
 
 _BOUNDARY = frozenset({"Data", "Const", "NetOutput", "NoOp"})
@@ -127,8 +128,10 @@ class _Bound:
         descs = tuple(self.node.output_descs)
         jobs = () if self.kernel.bind is None else tuple(self.kernel.bind(self.inputs, self.outputs, scratch))
         if self.control is None:
-            name, optype = self.node.name, self.node.type
-            return Step(name, optype, self.kernel, self.inputs, self.outputs, call, descs=descs, jobs=jobs)
+            name, optype, unread = self.node.name, self.node.type, unread_outputs(self.node)
+            return Step(
+                name, optype, self.kernel, self.inputs, self.outputs, call, descs=descs, jobs=jobs, unread=unread
+            )
         for body, tasks in self.bodies:
             body.steps.extend(task.ready(scratch) for task in tasks)
         control, bodies = partial(self.control.run, scratch), tuple(body.steps for body, _ in self.bodies)

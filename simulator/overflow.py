@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ge.graph import DataType, TensorDesc
+from ge.graph import DataType, Node, TensorDesc
 from ge.graph.types import NARROW_FLOATS, numpy_dtype
 
 Value = Any
@@ -73,11 +73,19 @@ class OverflowCounter:
         self._found = {}
 
     def after(
-        self, name: str, optype: str, inputs: Sequence[Value], outputs: Sequence[Value], *, is_call: bool = False
+        self,
+        name: str,
+        optype: str,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        *,
+        is_call: bool = False,
+        unread: frozenset[int] = frozenset(),
     ) -> None:
-        """See a node that has run. What a call node gives was counted inside."""
+        """See a node that has run. What a call node gives was counted inside; ``unread`` outputs harm nobody."""
         start = time.perf_counter()
-        narrow = [o for o in outputs if isinstance(o, np.ndarray) and o.dtype in _INFINITY]
+        read = [o for place, o in enumerate(outputs) if place not in unread]
+        narrow = [o for o in read if isinstance(o, np.ndarray) and o.dtype in _INFINITY]
         counts = [_infinities(o) if _may_be_infinite(o) else 0 for o in narrow]
         infinite = 0 if is_call or (any(counts) and self._takes_infinite(inputs, outputs)) else sum(counts)
         saturated = _saturated(inputs[0], outputs[0]) if optype in _CASTS else 0
@@ -129,6 +137,11 @@ def _saturated(source: Value, made: Value) -> int:
         return 0
     values = source.astype(np.float64)
     return int(np.count_nonzero((values >= float(info.max) + 1) | (values < float(info.min))))
+
+
+def unread_outputs(node: Node) -> frozenset[int]:
+    """Return the numbers of the outputs that nobody reads."""
+    return frozenset(place for place in range(len(node.output_descs)) if not node.consumers(place))
 
 
 def is_narrow(desc: TensorDesc) -> bool:

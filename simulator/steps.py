@@ -31,6 +31,8 @@ class Step:
     bodies: tuple[Sequence[Step], ...] = ()
     descs: tuple[TensorDesc, ...] = ()
     jobs: tuple[Any, ...] = ()
+    unread: frozenset[int] = frozenset()
+    """Numbers of the outputs that nobody reads."""
 
 
 def run_plainly(steps: Sequence[Step]) -> None:

@@ -75,6 +75,31 @@ def test_casts_to_integers_saturate_and_are_counted() -> None:
     assert session.overflows() == [Overflow("to_byte", "Cast", saturated=2)]
 
 
+@pytest.mark.parametrize("options", [{}, {"input_shape": "x:-1,300"}])
+def test_what_nobody_reads_has_not_overflowed(options: dict[str, str]) -> None:
+    """LayerNorm gives the variance along with its result: that of +-1000 is 10**6, and no half precision number."""
+    scale = helper.make_tensor("s", TensorProto.FLOAT, [300], np.ones(300, np.float32))
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value=scale),
+        helper.make_node("LayerNormalization", ["x", "c"], ["y"], name="norm"),
+    ]
+    session = compiled(nodes, ["n" if options else 1, 300], **options)
+    x = np.where(np.arange(300) % 2, 1000, -1000).astype(np.float32).reshape(1, 300)
+    [y] = session.infer([x])
+    np.testing.assert_allclose(y, np.sign(x), atol=1e-3)
+    assert session.overflows() == []
+
+
+@pytest.mark.parametrize(("unread", "count"), [(set(), 3), ({1}, 1), ({0}, 2), ({0, 1}, 0)])
+def test_only_outputs_that_are_read_count(unread: set[int], count: int) -> None:
+    counter = OverflowCounter()
+    counter.start()
+    outputs = [np.array([np.inf, 1], np.float16), np.array([-np.inf, np.inf], np.float16)]
+    counter.after("n", "LayerNorm", [np.ones(2, np.float16)], outputs, unread=frozenset(unread))
+    counter.finish()
+    assert [one.infinite for one in counter.found()] == ([count] if count else [])
+
+
 def test_single_precision_counts_nothing() -> None:
     session = compiled(SQUARE, [2], precision_mode_v2="origin")
     session.infer([np.array([1e30, 1], np.float32)])
