@@ -6,8 +6,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import ClassVar
 
-from ge.formats import full_rank, is_private
+from ge.formats import full_rank, is_private, lies_in_origin
 from ge.graph import Format, Graph, Node, Tensor, TensorDesc
+from ge.layout_check import STORAGE_FORMAT
 from ge.ops.origin_format import ANCHORS, NodeFormats, anchors, format_rule, has_axes_for
 from ge.session import CompileSession
 from passes.format.reflection import Cell, Reflections
@@ -141,8 +142,15 @@ class _Spreading:
                 source, found = node.input(slot), formats.inputs[slot]
                 if source is not None and own is not None:
                     changed |= own.origin_format != found
-                    own.format, own.origin_format = source.desc.format, found
+                    own.origin_format = found
+                    if not _is_chosen(node, own):
+                        own.format = source.desc.format
         return changed
+
+
+def _is_chosen(node: Node, desc: TensorDesc) -> bool:
+    """Tell whether this is a result in the layout that its user has chosen, which its producer does not make."""
+    return node.type == "NetOutput" and STORAGE_FORMAT in desc.attrs and not lies_in_origin(desc)
 
 
 def _has_formats(root: Graph) -> bool:

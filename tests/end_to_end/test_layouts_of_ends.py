@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,33 @@ def test_a_custom_pass_asks_for_another_order_of_axes(
     assert (result.shape, result.format) == (list(wanted.shape), name)
     [y] = session.infer([to_blocks(x, np.inf)])
     np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-5)
+
+
+LAST = """
+
+@register_fusion_pass(name="NegateResult", stage=PassStage.AFTER_ORIGIN_GRAPH_OPTIMIZE)
+class NegateResult(FusionBasePass):
+    def run(self, graph, context):
+        for node in list(graph):
+            if node.type == "NetOutput":
+                graph.set_input(node, 0, graph.add_node("Neg", "negated", [node.input(0)]).output())
+        return 0
+"""
+
+
+@pytest.mark.parametrize("refinement", ["0", "1"])
+@pytest.mark.parametrize(("layout", "shape"), [(3, [2, 3, 5, 4, 16]), (1, [2, 5, 4, 33])])
+def test_a_layout_outlives_a_new_producer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: int, shape: list[int], refinement: str
+) -> None:
+    """A pass of the last stage puts an operator behind everything: the result lies as asked for all the same."""
+    monkeypatch.setattr(sys.modules[__name__], "PASS", PASS + LAST)
+    x = image(17).astype(np.float32)
+    session = InferSession(0, compiled_with_pass(tmp_path, layout, shape, format_refinement=refinement))
+    [y] = session.infer([to_blocks(x, np.inf)])
+    assert y.shape == tuple(shape)
+    plain = y.transpose(0, 3, 1, 2) if layout == 1 else y.transpose(0, 1, 4, 2, 3).reshape(2, 48, 5, 4)[:, :33]
+    np.testing.assert_allclose(plain, -expected(network(17, 33), x), rtol=1e-4, atol=1e-5)
 
 
 def test_a_custom_pass_that_asks_for_nonsense(tmp_path: Path) -> None:
