@@ -29,7 +29,7 @@ from ge.precision_files import CustomTypes
 from ge.session import CompileSession
 from ge.tensor_memory import is_constant
 from ge.verify import UNSETTLED
-from passes.precision.named_nodes import CustomizedNodes, KeptByName
+from passes.precision.named_nodes import CustomizedNodes, KeptByName, warn_unregistered
 from passes.precision.rules import CONCERNED, FP16, FP32, RULES, Rule, Situation
 
 OUTPUT_TYPE = "_x_output_type"
@@ -63,6 +63,7 @@ class ChoosePrecision:
         choice = _Choice(session, RULES[options.precision], has_narrow, white, black, kept, custom)
         changed = choice.make(graph)
         custom.warn_unknown(graph)
+        warn_unregistered(options.mix_list_changes, session)
         if kept is not None:
             kept.warn_unknown(graph)
         if changed:

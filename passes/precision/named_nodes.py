@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from ge.graph import Graph, Node
-from ge.precision_files import Customized, CustomTypes, KeptNodes
+from ge.ops.registry import lookup, registered_types
+from ge.precision_files import Customized, CustomTypes, KeptNodes, MixListChanges
 from ge.session import CompileSession
 
 MAX_WARNINGS = 10
@@ -65,9 +66,22 @@ def _warn_unknown(
     known_types = dict.fromkeys(node.type for node in nodes)
     unknown = [(f"node {name}", name, known_names) for name in names if name not in known_names]
     unknown += [(f"operator type {name}", name, known_types) for name in types if name not in known_types]
+    _warn(option, "the model has no", unknown, session)
+
+
+def warn_unregistered(changes: MixListChanges, session: CompileSession) -> None:
+    """Warn about types in the file of ``--modify_mixlist`` that no operator has. One file may serve many models, so a
+    type may well be none of this model's."""
+    named = changes.white_added | changes.white_removed | changes.black_added | changes.black_removed
+    known = dict.fromkeys(registered_types())
+    unknown = [(f"operator type {name}", name, known) for name in sorted(named) if lookup(name) is None]
+    _warn("--modify_mixlist", "there is no", unknown, session)
+
+
+def _warn(option: str, lacking: str, unknown: list[tuple[str, str, dict[str, None]]], session: CompileSession) -> None:
     for what, text, known in unknown[:MAX_WARNINGS]:
         near = difflib.get_close_matches(text, known, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        session.warn(f"{option}: the model has no {what}{hint}")
+        session.warn(f"{option}: {lacking} {what}{hint}")
     if len(unknown) > MAX_WARNINGS:
-        session.warn(f"{option}: {len(unknown) - MAX_WARNINGS} more names are not in the model")
+        session.warn(f"{option}: {len(unknown) - MAX_WARNINGS} more names are unknown")

@@ -232,7 +232,7 @@ def test_names_that_the_model_does_not_have_are_mentioned_up_to_ten() -> None:
     warnings = lower(parse_graph(NET), kept_nodes=kept).warnings
     assert len(warnings) == 11
     assert warnings[0] == "--keep_dtype: the model has no node layer0"
-    assert warnings[-1] == "--keep_dtype: 3 more names are not in the model"
+    assert warnings[-1] == "--keep_dtype: 3 more names are unknown"
     near = lower(parse_graph(NET), kept_nodes=KeptNodes(types=("SoftmaxV3",))).warnings
     assert near == ["--keep_dtype: the model has no operator type SoftmaxV3; did you mean SoftmaxV2?"]
 
@@ -296,6 +296,15 @@ def test_operands_of_different_types_are_a_fault_of_the_file() -> None:
 )
 def test_changed_mix_lists(changes: MixListChanges, expected: str) -> None:
     assert types(NET, "mixed_float16", mix_list_changes=changes) == expected
+
+
+def test_mix_lists_with_types_that_no_operator_has() -> None:
+    """A type that only this model lacks, like Sqrt, is no mistake."""
+    changes = MixListChanges(white_added=frozenset({"Sqrt", "MatMulV22"}), black_removed=frozenset({"Qwxyz"}))
+    assert lower(parse_graph(NET), "mixed_float16", mix_list_changes=changes).warnings == [
+        "--modify_mixlist: there is no operator type MatMulV22; did you mean MatMulV2?",
+        "--modify_mixlist: there is no operator type Qwxyz",
+    ]
 
 
 @pytest.mark.parametrize(
