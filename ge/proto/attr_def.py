@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -214,8 +214,8 @@ _DESC_ATTRS = frozenset(
 )
 
 
-def write_desc(target: pb.TensorDescriptor, desc: TensorDesc) -> None:
-    """Store a descriptor."""
+def write_desc(target: pb.TensorDescriptor, desc: TensorDesc, *, is_brief: bool = False) -> None:
+    """Store a descriptor; a brief one without what readers take for granted where both views are one."""
     target.name = desc.name
     target.dtype = PROTO_DATA_TYPE[desc.data_type]  # type: ignore[assignment]
     target.shape.SetInParent()  # readers expect it for scalars too
@@ -226,6 +226,18 @@ def write_desc(target: pb.TensorDescriptor, desc: TensorDesc) -> None:
     attr = target.attr
     for name, value in desc.attrs.items():
         write_attr(attr[name], value)
+    if not (is_brief and _is_plain(desc)):
+        _write_views(attr, desc)
+    if desc.shape_range:
+        write_attr(attr["shape_range"], desc.shape_range)
+
+
+def _is_plain(desc: TensorDesc) -> bool:
+    """Tell whether both views are one: what readers take a descriptor for that says no more."""
+    return desc.format == desc.origin_format and desc.origin_shape == desc.shape and not desc.sub_format
+
+
+def _write_views(attr: MutableMapping[str, pb.AttrDef], desc: TensorDesc) -> None:
     attr["origin_format"].s = FORMAT_TEXT[desc.origin_format].encode()
     attr["origin_format_for_int"].i = desc.origin_format
     attr["format_for_int"].i = int(PackedFormat(desc.format, desc.sub_format))
@@ -233,8 +245,6 @@ def write_desc(target: pb.TensorDescriptor, desc: TensorDesc) -> None:
     origin = attr["origin_shape"].list
     origin.i.extend(desc.origin_shape)
     origin.val_type = ListValue.VT_LIST_INT
-    if desc.shape_range:
-        write_attr(attr["shape_range"], desc.shape_range)
 
 
 def desc_bytes(desc: TensorDesc) -> int:

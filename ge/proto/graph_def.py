@@ -30,6 +30,7 @@ from ge.proto.attr_def import (
     write_tensor,
 )
 from ge.proto.tensor_bytes import Array
+from ge.tensor_memory import LOAD_TIME_CONST
 
 MODEL_VERSION = 2
 """``ModelDef.version``."""
@@ -91,6 +92,7 @@ class _Writer:
     def _write_node(self, node: Node, op: pb.OpDef) -> None:
         op.name, op.type, op.id = node.name, node.type, self._next_id
         self._next_id += 1
+        is_brief = _is_for_loading(node)
         for source, desc in zip(node.inputs, node.input_descs, strict=True):
             op.is_input_const.append(source is not None and source.node.type == "Const")
             if source is None:
@@ -98,21 +100,22 @@ class _Writer:
                 op.input_desc.add()
             else:
                 op.input.append(f"{source.node.name}:{source.index}")
-                op.input_desc.append(self._desc(source.desc if desc is None else desc))
+                op.input_desc.append(self._desc(source.desc if desc is None else desc, is_brief=is_brief))
         op.input.extend(f"{before.name}:-1" for before in node.control_inputs)
         for desc in node.output_descs:
-            op.output_desc.append(self._desc(desc))
+            op.output_desc.append(self._desc(desc, is_brief=is_brief))
         if node.type == "NetOutput":
             op.src_name.extend(source.node.name for source in node.inputs if source is not None)
             op.src_index.extend(source.index for source in node.inputs if source is not None)
         self._write_attrs(node, op)
 
-    def _desc(self, desc: TensorDesc) -> pb.TensorDescriptor:
+    def _desc(self, desc: TensorDesc, *, is_brief: bool) -> pb.TensorDescriptor:
         if desc.attrs:
             fresh = pb.TensorDescriptor()
-            write_desc(fresh, desc)
+            write_desc(fresh, desc, is_brief=is_brief)
             return fresh
         key = (
+            is_brief,
             desc.shape,
             desc.format,
             desc.sub_format,
@@ -125,7 +128,7 @@ class _Writer:
         known = self._descs.get(key)
         if known is None:
             known = self._descs[key] = pb.TensorDescriptor()
-            write_desc(known, desc)
+            write_desc(known, desc, is_brief=is_brief)
         return known
 
     def _write_attrs(self, node: Node, op: pb.OpDef) -> None:
@@ -294,6 +297,14 @@ class _NodeReader:
         if known is None:
             known = self._descs[key] = read_desc(stored, where)
         return known.copy()
+
+
+def _is_for_loading(node: Node) -> bool:
+    """Tell whether a node only serves weights that are computed at load: a model may have thousands of them."""
+    if node.type != "Const":
+        return bool(node.attrs.get(LOAD_TIME_CONST))
+    readers = node.consumers(0)
+    return bool(readers) and all(reader.node.attrs.get(LOAD_TIME_CONST) for reader in readers)
 
 
 def _bodies(op: pb.OpDef, where: str) -> list[tuple[str, str]]:

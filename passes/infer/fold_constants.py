@@ -67,9 +67,20 @@ def _fold(graph: Graph, budget: _Budget) -> bool:
             continue
         if budget.allows(_growth(node, budget.uses)) and _replace(graph, node, values, budget.uses):
             changed = True
-        elif LOAD_TIME_CONST not in node.attrs and _depends_on_constants(node):
-            node.attrs[LOAD_TIME_CONST] = True
-            changed = True
+        elif _depends_on_constants(node):
+            changed |= _leave_to_loading(node)
+    return changed
+
+
+def _leave_to_loading(node: Node) -> bool:
+    """Mark a load-time constant. What a fusion made of a model's weights stands for no tensor of the model any more."""
+    changed = LOAD_TIME_CONST not in node.attrs
+    node.attrs[LOAD_TIME_CONST] = True
+    if node.attrs.get("_datadump_original_op_names"):
+        for name in ("_datadump_original_op_types", "_datadump_is_multiop", "pass_name"):
+            node.attrs.pop(name, None)
+        node.attrs["_datadump_original_op_names"] = []
+        changed = True
     return changed
 
 
