@@ -49,7 +49,8 @@ _ROWS: dict[str, tuple[tuple[str, str, Status, Rule, str, str], ...]] = {
         ("custom_ops", "", _WORKS, Rule(kind=Kind.FOLDER, code="R1001"), "",
             "Folder with the files that declare the custom operators of the model, or an opp folder. Each is executed; "
             "without it none is."),
-        ("debug", "", _WORKS, _SWITCH, "false", "Show inputs, outputs and kernels of the model; check the padding after every operator."),
+        ("debug", "", _WORKS, _SWITCH, "false",
+            "Show inputs, outputs and kernels of the model; check the padding after every operator."),
     ),
     "Input": (
         ("input", "i", _WORKS, _TEXT, "",
