@@ -28,6 +28,7 @@ from ge.session import CompileSession
 from ge.text import parse_graph
 from om_format import load
 from simulator import InferSession
+from tests.parsers.tensorflow import tf_models
 
 SAMPLES = Path(__file__).parent / "samples"
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -88,7 +89,8 @@ def compiled(sample: str, model: Path, monkeypatch, capsys) -> tuple[Path, str]:
     """Compile with a sample pass (none: without) and no built-in fusions; return the .om and what was printed."""
     output = Path(f"{model.stem}_{sample or 'plain'}")
     monkeypatch.setenv("ASCEND_GE_PY_PASS_PATH", str(SAMPLES / f"{sample}.py") if sample else "")
-    arguments = [f"--model={model}", "--framework=5", f"--output={output}", "--soc_version=Ascend310P3"]
+    framework = 5 if model.suffix == ".onnx" else 3
+    arguments = [f"--model={model}", f"--framework={framework}", f"--output={output}", "--soc_version=Ascend310P3"]
     status = main([*arguments, "--precision_mode_v2=origin", "--oo_level=O1"])
     printed = capsys.readouterr().out
     assert status == 0, printed
@@ -320,6 +322,23 @@ def test_g2_relu_before_concat(rng, capsys) -> None:
     assert [source.node.type for source in concat.inputs] == ["Relu", "Relu", "Relu", "Const"]
     assert concat.attrs["pass_name"] == ["SampleReluBeforeConcat"]
     assert graph.outputs[0].node is concat
+
+
+def test_g2_through_atc(rng, monkeypatch, capsys) -> None:
+    """ONNX's Concat has its axis as an attribute; TensorFlow's ConcatV2 is the operator of the sample."""
+    inputs = {
+        name: rng.standard_normal((2, width)).astype(np.float32) for name, width in (("a", 3), ("b", 1), ("c", 2))
+    }
+    tensors = [tf_models.placeholder(name, array.shape) for name, array in inputs.items()]
+    joined = tf_models.node("ConcatV2", "join", "a b c axis", N=3)
+    model = tf_models.graph(*tensors, tf_models.const("axis", 1), joined, tf_models.node("Relu", "y", "join"))
+    Path("net.pb").write_bytes(model.SerializeToString())
+    expected = np.maximum(np.concatenate(list(inputs.values()), axis=1), 0)
+    for sample, relus in (("", 1), ("g2_relu_before_concat", 3)):
+        om, _ = compiled(sample, Path("net.pb"), monkeypatch, capsys)
+        assert types(om)["Relu"] == relus
+        [found] = InferSession(0, str(om)).infer(list(inputs.values()))
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_g2_a_result_that_others_read_is_left_alone(rng, capsys) -> None:
