@@ -200,14 +200,15 @@ class InferSession:
 
         Shapes and dtypes must be those of :meth:`get_inputs`, open dimensions within their limits;
         ``allow_reinterpret`` takes any array of the right number of bytes where the shape is fixed. A dynamic model
-        takes the modes ``static`` and ``dynshape`` alike. ``custom_sizes`` is not needed: outputs take what they need;
+        takes the modes ``static`` and ``dynshape`` (or ``dymshape``) alike. ``custom_sizes`` is not needed: outputs take what they need;
         they are numpy arrays whatever ``out_array`` says. Raises R1030 (count), R1031 and R1033 (dtype, shape, size)
         and R1061 (mode).
         """
         executor = self._live()
         offered = ("static", "dynshape") if self.is_dynamic else ("static",)
-        if mode not in offered:
-            known = "" if mode in MODES else f" ({mode} is none of {', '.join(MODES)})"
+        asked = "dyn" + mode.removeprefix("dym") if mode.startswith("dym") else mode  # ais_bench has both spellings
+        if asked not in offered:
+            known = "" if asked in MODES else f" ({mode} is none of {', '.join(MODES)})"
             raise ReportedError("R1061", mode=mode, support=f"{', '.join(offered)}{known}")
         arrays = fitting_arrays(feeds, executor.inputs, allow_reinterpret)
         with using(self._operators):

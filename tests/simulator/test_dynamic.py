@@ -398,7 +398,7 @@ def test_session_descriptors() -> None:
     assert session.get_outputs()[0].shape == [-1, 3]
 
 
-@pytest.mark.parametrize("mode", ["static", "dynshape"])
+@pytest.mark.parametrize("mode", ["static", "dynshape", "dymshape"])
 @pytest.mark.parametrize("batch", [1, 4])
 def test_shapes_inside_the_range(batch: int, mode: str) -> None:
     x = f32(batch, 3)

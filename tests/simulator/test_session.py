@@ -80,7 +80,7 @@ def test_reinterpreted_feeds(session: InferSession) -> None:
         session.infer([A[:1], B], allow_reinterpret=True)
 
 
-@pytest.mark.parametrize("mode", ["dynbatch", "dynhw", "dyndims", "dynshape", "fast"])
+@pytest.mark.parametrize("mode", ["dynbatch", "dynhw", "dyndims", "dynshape", "dymdims", "fast"])
 def test_modes_that_were_not_compiled(session: InferSession, mode: str) -> None:
     with pytest.raises(ReportedError, match=f"R1061.*{mode}.*static"):
         session.infer([A, B], mode)
