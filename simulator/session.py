@@ -200,9 +200,9 @@ class InferSession:
 
         Shapes and dtypes must be those of :meth:`get_inputs`, open dimensions within their limits;
         ``allow_reinterpret`` takes any array of the right number of bytes where the shape is fixed. A dynamic model
-        takes the modes ``static`` and ``dynshape`` (or ``dymshape``) alike. ``custom_sizes`` is not needed: outputs take what they need;
-        they are numpy arrays whatever ``out_array`` says. Raises R1030 (count), R1031 and R1033 (dtype, shape, size)
-        and R1061 (mode).
+        takes the modes ``static`` and ``dynshape`` (or ``dymshape``) alike. ``custom_sizes`` is not needed: outputs
+        take what they need; they are numpy arrays whatever ``out_array`` says. Raises R1030 (count), R1031 and R1033
+        (dtype, shape, size) and R1061 (mode).
         """
         executor = self._live()
         offered = ("static", "dynshape") if self.is_dynamic else ("static",)
