@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ge.formats import axis_order, can_transfer, is_private, lies_in_origin, storage_fault
+from ge.formats import can_transfer, in_axis_order, is_private, lies_in_origin, storage_fault
 from ge.graph.node import Node
-from ge.graph.tensor_desc import Shape, TensorDesc
+from ge.graph.tensor_desc import TensorDesc
 from ge.graph.types import FORMAT_TEXT
 from ge.ops.format_columns import format_columns, is_laid_out_as
 from ge.ops.fused import FUSED_TYPES
@@ -79,9 +79,9 @@ def transfer_type_fault(node: Node) -> str:
 
 def _transfer_fault(node: Node) -> str:
     before, after = _sources(node)[0], node.output_descs[0]
-    is_named_anew = node.type == "ReFormat"
-    order = None if is_named_anew else axis_order(before.origin_format, after.origin_format, len(after.origin_shape))
-    expected = before.origin_shape if order is None else Shape(before.origin_shape[axis] for axis in order)
+    expected = before.origin_shape
+    if node.type != "ReFormat":
+        expected = in_axis_order(expected, before.origin_format, after.origin_format)
     if expected != after.origin_shape or before.data_type != after.data_type:
         return f"it turns {before!r} into {after!r}, which is not the same tensor"
     if node.type == "ReFormat":

@@ -17,6 +17,7 @@ from ge.formats.origin_axes import (
     ORIGIN_FORMATS,
     axis_order,
     full_rank,
+    in_axis_order,
     is_private,
 )
 from ge.formats.packed_format import PackedFormat, primary_format
@@ -57,6 +58,7 @@ __all__ = [
     "expand_by_mask",
     "expand_dims",
     "full_rank",
+    "in_axis_order",
     "index_map",
     "is_origin_layout",
     "is_private",

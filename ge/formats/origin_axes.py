@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ge.graph.tensor_desc import Shape
 from ge.graph.types import Format
 
 AXES: dict[Format, str] = {
@@ -83,3 +84,9 @@ def axis_order(before: Format, after: Format, rank: int) -> Sequence[int] | None
     if before == after or not axes or rank != len(axes) or sorted(axes) != sorted(wanted):
         return None
     return [axes.index(letter) for letter in wanted]
+
+
+def in_axis_order(shape: Shape, before: Format, after: Format) -> Shape:
+    """Return the dims of a tensor in ``before`` as ``after`` orders its axes; as they are where that is no question."""
+    order = axis_order(before, after, len(shape))
+    return shape if order is None else Shape(shape[axis] for axis in order)

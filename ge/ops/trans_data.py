@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ge.formats import axis_order
+from ge.formats import in_axis_order
 from ge.ops.inference import same_as
 from ge.ops.registry import Array, InferContext, OpDef, OutputSpec, operator, register
 from ge.ops.signature import parse_signature
@@ -13,8 +13,7 @@ from ge.ops.signature import parse_signature
 def _same_tensor(ctx: InferContext) -> Sequence[OutputSpec]:
     """The source's origin shape, its axes in the order in which the result names them."""
     source, result = ctx.desc("src"), ctx.node.output_descs[0]
-    order = axis_order(source.origin_format, result.origin_format, len(source.origin_shape))
-    dims = source.origin_shape if order is None else [source.origin_shape[axis] for axis in order]
+    dims = in_axis_order(source.origin_shape, source.origin_format, result.origin_format)
     return [(dims, source.data_type)]
 
 

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ge.formats import CubeSizes, axis_order, cube_sizes, origin_array, stored_array
-from ge.graph import Graph, Node, Shape, Tensor, TensorDesc
+from ge.graph import Graph, Node, Tensor, TensorDesc
 from ge.made_arrays import kept
 from ge.mapped_file import note_read
 from ge.session import CompileSession
+from passes.format.trans_ops.trans_op import relink
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -51,7 +52,7 @@ class _ConvertedArrays:
         if key not in self._arrays:
             origin = origin_array(array, stored_as, self._cubes)
             order = axis_order(stored_as.origin_format, wanted.origin_format, origin.ndim)
-            if order is not None and wanted.origin_shape == Shape(origin.shape[axis] for axis in order):
+            if order is not None:
                 origin = origin.transpose(order)
             # the first array is held so that its id stays its own
             self._arrays[key] = array, kept(stored_array(origin, wanted, self._cubes))
@@ -70,11 +71,7 @@ def _fold(graph: Graph, node: Node, constant: Node, converted: _ConvertedArrays)
         graph.add_control(before, folded.node)
     for after in node.control_outputs:
         graph.add_control(folded.node, after)
-    readers = node.consumers(0)
-    views = [reader.node.input_descs[reader.index] for reader in readers]
-    graph.replace_uses(node.output(), folded)
-    for reader, view in zip(readers, views, strict=True):
-        reader.node.input_descs[reader.index] = view  # the axes keep the names that the reader has for them
+    relink(graph, node.output(), folded)
     graph.remove_unread(node)
     if not graph.is_read(constant):
         name = constant.name
